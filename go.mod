@@ -1,6 +1,6 @@
 module github.com/rind-dev/rind
 
-go 1.26.0
+go 1.26.6
 
 require (
 	charm.land/fantasy v0.41.2

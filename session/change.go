@@ -1,0 +1,231 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Change sets what a session is set to; nil fields stay. done runs once it is on disk (a draft is kept in memory only) with what
+// holds now and when it applies: "now", or "next_turn" while a turn runs.
+type Change struct {
+	Provider, Model, Effort, Mode *string
+	Source                        string // selection_source; "" is "session"
+}
+
+// Change changes settings.
+func (s *Session) Change(c Change, done func(sel Selection, applies string, err error)) {
+	if !s.post(func() { s.change(c, done) }) {
+		done(Selection{}, "", protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+	}
+}
+
+func (s *Session) change(c Change, done func(Selection, string, error)) {
+	body := func() (*protocol.SessionSettingsChanged, Selection) {
+		sel := s.next.Sel
+		for _, f := range []struct {
+			to   *string
+			from *string
+		}{{&sel.Provider, c.Provider}, {&sel.Model, c.Model}, {&sel.Effort, c.Effort}, {&sel.Mode, c.Mode}} {
+			if f.from != nil {
+				*f.to = *f.from
+			}
+		}
+		b := &protocol.SessionSettingsChanged{
+			Provider: sel.Provider, Model: sel.Model, ReasoningEffort: sel.Effort, ApprovalMode: sel.Mode, Applies: "now",
+			SelectionSource: c.Source, ConnectionReady: true,
+		}
+		if b.SelectionSource == "" {
+			b.SelectionSource = "session"
+		}
+		if s.run != nil || s.starting != nil {
+			b.Applies = "next_turn"
+		}
+		return b, sel
+	}
+	if s.draft && s.starting == nil {
+		b, sel := body()
+		s.next.Sel, s.shown.Sel = sel, sel
+		s.announce(b)
+		done(sel, b.Applies, nil)
+		return
+	}
+	s.withLease(func(err error) {
+		if err != nil {
+			done(Selection{}, "", err)
+			return
+		}
+		b, sel := body()
+		s.append(append(s.opening(), lines("", b)...), func(_ Seq, err error) { done(sel, b.Applies, err) })
+	})
+}
+
+// Rename gives the session a title. done runs once it is on disk; a draft keeps it in memory.
+func (s *Session) Rename(name string, done func(title string, err error)) {
+	name = strings.TrimSpace(strings.ToValidUTF8(name, "\uFFFD"))
+	if !s.post(func() {
+		b := &protocol.SessionRenamed{Name: name, Title: name}
+		if s.draft && s.starting == nil {
+			s.next.Title, s.next.Renamed = name, true
+			s.shown.Title, s.shown.Renamed = name, true
+			s.announce(b)
+			done(name, nil)
+			return
+		}
+		s.withLease(func(err error) {
+			if err != nil {
+				done("", err)
+				return
+			}
+			s.append(append(s.opening(), lines("", b)...), func(_ Seq, err error) { done(name, err) })
+		})
+	}) {
+		done("", protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+	}
+}
+
+// Fork copies the messages before a user message (all of them when before is "") into a new session and returns it, opened.
+// InvalidRequest for a draft or a bad fork point, TurnActive while a turn runs.
+func (s *Session) Fork(ctx context.Context, before string) (*Session, error) {
+	var st State
+	var head Seq
+	err := s.call(ctx, func(done func(error)) {
+		switch {
+		case s.draft:
+			done(protocol.Errorf(protocol.InvalidRequest, "Cannot fork a draft session."))
+		case s.run != nil || s.starting != nil || s.shown.Serial != nil:
+			done(protocol.Errorf(protocol.TurnActive, "Cannot fork a session while a turn is active."))
+		default:
+			st, head = *s.shown, s.shown.Head
+			done(nil)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	body := &protocol.SessionForked{}
+	m := &body.More
+	m.WorkspaceRoot, m.Title, m.Parent, m.ParentSeq = st.Workspace, st.Title, s.ID, head
+	m.Provider, m.Model, m.Effort, m.Mode = st.Sel.Provider, st.Sel.Model, st.Sel.Effort, st.Sel.Mode
+	m.ConversationID = "conv_" + s.all.cfg.IDs.Hex32()
+	if m.Entries, err = s.forkEntries(ctx, head, before); err != nil {
+		return nil, err
+	}
+	return s.all.fork(ctx, body)
+}
+
+// historyKinds are the entries a fork copies.
+func historyKind(k protocol.Kind) bool {
+	switch k {
+	case protocol.KindUserMessage, protocol.KindQueuedInputDelivered, protocol.KindReasoningCompleted, protocol.KindAssistantMessageCompleted,
+		protocol.KindToolRequested, protocol.KindToolResult, protocol.KindContextCompacted, protocol.KindHistoryRepaired:
+		return true
+	}
+	return false
+}
+
+// forkEntries reads what is copied, up to head or the user message before.
+func (s *Session) forkEntries(ctx context.Context, head Seq, before string) ([]json.RawMessage, error) {
+	var out []json.RawMessage
+	for after := Seq(0); after < head; {
+		page, err := s.all.cfg.Store.Read(ctx, s.ID, after, 1024, protocol.ViewFacts)
+		if err != nil {
+			return nil, s.all.storeError(err)
+		}
+		if len(page) == 0 {
+			break
+		}
+		for i := range page {
+			e := &page[i]
+			after = e.Seq
+			if e.Seq > head {
+				break
+			}
+			b, err := protocol.Decode(e)
+			if err != nil {
+				return nil, s.all.storeError(err)
+			}
+			if f, ok := b.(*protocol.SessionForked); ok {
+				for j, fe := range forkedEntries(f) {
+					if at, err := forkPoint(fe.body, before); at {
+						return out, err
+					}
+					out = append(out, f.More.Entries[j])
+				}
+				continue
+			}
+			if at, err := forkPoint(b, before); at {
+				return out, err
+			}
+			if historyKind(e.Kind) {
+				out = append(out, protocol.MustMarshal(protocol.ForkedEntry{
+					Kind: e.Kind, Turn: e.Turn, TS: protocol.FormatTime(e.Time), Event: e.Event, More: e.More,
+				}))
+			}
+		}
+	}
+	if before != "" {
+		return nil, protocol.Errorf(protocol.InvalidRequest, "Fork message not found.")
+	}
+	return out, nil
+}
+
+// forkPoint reports whether b is the message a fork ends before, and whether it may be.
+func forkPoint(b protocol.Body, before string) (bool, error) {
+	if before == "" {
+		return false, nil
+	}
+	switch b := b.(type) {
+	case *protocol.UserMessage:
+		return b.More.ID == before, nil
+	case *protocol.QueuedInputDelivered:
+		return b.InputID == before, nil
+	case *protocol.AssistantMessageCompleted:
+		if b.MessageID != before {
+			return false, nil
+		}
+	case *protocol.ToolRequested:
+		if b.More.MessageID != before {
+			return false, nil
+		}
+	case *protocol.ToolResult:
+		if "result_"+b.ToolCallID != before {
+			return false, nil
+		}
+	default:
+		return false, nil
+	}
+	return true, protocol.Errorf(protocol.InvalidRequest, "Fork point must be a user message.")
+}
+
+// fork stores a new session whose first entry is body.
+func (ss *Sessions) fork(ctx context.Context, body *protocol.SessionForked) (*Session, error) {
+	st := newState()
+	m := &body.More
+	st.Workspace, st.Conversation, st.Parent, st.Created = m.WorkspaceRoot, m.ConversationID, m.Parent, ss.now()
+	s := ss.newSession(protocol.NewSessionID(ss.cfg.IDs, ss.now()), st)
+	s.draft = true
+	ss.mu.Lock()
+	if ss.stopping {
+		ss.mu.Unlock()
+		return nil, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down.")
+	}
+	ss.start(s)
+	ss.mu.Unlock()
+	err := s.call(ctx, func(done func(error)) {
+		s.withLease(func(err error) {
+			if err != nil {
+				done(err)
+				return
+			}
+			s.append(lines("", body), func(_ Seq, err error) { done(err) })
+		})
+	})
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}

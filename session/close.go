@@ -1,0 +1,410 @@
+package session
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+const interruptedText = "The runtime stopped before this turn finished."
+
+type endKind uint8
+
+const (
+	endCompleted   endKind = iota
+	endFailed              // the agent failed
+	endCancelled           // by a person, another surface, or the end of the runtime
+	endInterrupted         // its process died: closed by the next prompt
+)
+
+// ending says how an open turn is to be closed.
+type ending struct {
+	turn    TurnID
+	kind    endKind
+	dead    bool // its process died: what had started may have run
+	stop    string
+	reason  string // of a cancellation
+	failure *Failure
+}
+
+// closing lists the facts that close turn t, in the order of docs/protocol/rind-v2.md sections 5.1 and 7.4.
+func (s *Session) closing(t *OpenTurn, e *ending) []protocol.Body {
+	var out []protocol.Body
+	text := s.openText(t)
+	if !e.dead {
+		out = append(out, text...)
+	}
+	out = append(out, closeActions(t, e)...)
+	for _, c := range t.Calls {
+		if !c.Done {
+			out = append(out, s.closeCall(t, c, e))
+		}
+	}
+	if e.dead {
+		out = append(out, text...)
+	}
+	var dropped []string
+	for _, in := range t.Inputs {
+		reason := protocol.ReturnedFailed
+		switch e.kind {
+		case endCancelled:
+			reason = protocol.ReturnedCancelled
+		case endCompleted:
+			reason = protocol.ReturnedTurnEnded
+		}
+		dropped = append(dropped, in.ID)
+		out = append(out, &protocol.QueuedInputReturned{InputID: in.ID, Input: in.Text, Mode: in.Mode, Reason: reason})
+	}
+	return append(out, s.terminal(t, e, dropped))
+}
+
+// openText is the message that was being said, kept as interrupted.
+func (s *Session) openText(t *OpenTurn) []protocol.Body {
+	var out []protocol.Body
+	if len(t.Thinking) > 0 {
+		r := &protocol.ReasoningCompleted{Content: string(t.Thinking)}
+		r.ContentChars = protocol.CharLen(r.Content)
+		r.More.MessageID = t.MessageID
+		if r.More.MessageID == "" {
+			r.More.MessageID = s.all.cfg.IDs.Hex32()
+		}
+		out = append(out, r)
+	}
+	if len(t.Text) > 0 {
+		m := &protocol.AssistantMessageCompleted{Content: string(t.Text), MessageID: t.MessageID, Interrupted: true}
+		m.ContentChars = protocol.CharLen(m.Content)
+		m.More.Parallel = t.Parallel
+		out = append(out, m)
+	}
+	return out
+}
+
+func closeActions(t *OpenTurn, e *ending) []protocol.Body {
+	by := protocol.ByCancel
+	if e.kind != endCancelled {
+		by = protocol.ByRuntime
+	}
+	var out []protocol.Body
+	for _, a := range t.Actions {
+		if a.Question {
+			q := &protocol.UserQuestionAnswered{ToolCallID: a.CallID}
+			q.More.ActionID, q.More.By = a.ID, by
+			out = append(out, q)
+			continue
+		}
+		out = append(out, &protocol.ApprovalResolved{
+			ActionID: a.ID, ToolCallID: a.CallID, Outcome: protocol.OutcomeCancelled, By: by,
+		})
+	}
+	return out
+}
+
+// closeCall is the result of a call that has none.
+func (s *Session) closeCall(t *OpenTurn, c *CallState, e *ending) protocol.Body {
+	r := &protocol.ToolResult{ToolCallID: c.ID, ToolName: c.Name, ErrorSource: "tool"}
+	text := ""
+	switch {
+	case c.Started && t.asks(c.ID):
+		r.Status, r.ErrorType, text = protocol.ToolFailed, protocol.ErrQuestionEmpty, "User provided an empty answer."
+	case e.dead && c.Started, e.kind == endFailed && c.Started:
+		r.Status, r.ErrorType, text = protocol.ToolUnknown, protocol.ErrToolOutcomeUnknown, UnknownOutcome
+	case e.dead, e.kind == endFailed:
+		r.Status, r.ErrorType, text = protocol.ToolCancelled, protocol.ErrToolNotRun, "This call was never started."
+	default:
+		r.Status, r.ErrorType, text = protocol.ToolCancelled, protocol.ErrCancelled, "The turn was cancelled before this call finished."
+	}
+	now := s.all.now()
+	if c.Started && !c.StartedAt.IsZero() && now.After(c.StartedAt) && !e.dead {
+		r.DurationMS = now.Sub(c.StartedAt).Milliseconds()
+	}
+	r.Result = failureText(c.Name, r.ErrorType, text, now)
+	return r
+}
+
+// terminal is the last fact of a turn.
+func (s *Session) terminal(t *OpenTurn, e *ending, dropped []string) protocol.Body {
+	end := protocol.End{StopReason: e.stop, Dropped: dropped}
+	switch e.kind {
+	case endCompleted:
+		if end.StopReason == "" {
+			end.StopReason = stopEndTurn
+		}
+		end.FinalOutput = string(t.Output)
+		return &protocol.TurnCompleted{DurationMS: max(0, s.all.now().Sub(t.StartedAt).Milliseconds()), More: end}
+	case endCancelled:
+		if end.StopReason == "" {
+			end.StopReason = stopCancelled
+		}
+		reason := e.reason
+		if t.Cancel != nil {
+			reason = t.Cancel.More.Reason
+			if t.Cancel.More.Given {
+				end.Reason = reason
+			}
+		}
+		return &protocol.TurnCancelled{Reason: reason, More: end}
+	case endInterrupted:
+		end.StopReason = stopRuntime
+		return &protocol.TurnFailed{
+			Error: interruptedText, ErrorType: protocol.FailTurn, Status: "failed", ErrorSource: "runtime", More: end,
+		}
+	default:
+		f := e.failure
+		end.StopReason = f.stop()
+		return &protocol.TurnFailed{Error: f.Message, ErrorType: f.Type, Status: f.Status, ErrorSource: f.Source, More: end}
+	}
+}
+
+// write appends what closes a turn.
+func (s *Session) write(e *ending, then func(Outcome, error)) {
+	s.withLease(func(err error) {
+		open := s.next.turn(e.turn)
+		if err == nil && open == nil {
+			var o Outcome
+			if o, err = s.outcomeOf(e.turn); err == nil { // another process closed it meanwhile
+				then(o, nil)
+				return
+			}
+		}
+		if err != nil {
+			then(Outcome{}, err)
+			return
+		}
+		bodies := s.closing(open, e)
+		answer := open.LastMessage
+		if len(open.Text) > 0 {
+			answer = string(open.Text)
+		}
+		s.append(lines(e.turn, bodies...), func(seq Seq, err error) {
+			o := outcome(e.turn, bodies[len(bodies)-1])
+			o.Seq, o.Answer = seq, answer
+			then(o, err)
+		})
+	})
+}
+
+// retryLater keeps trying to store the end of a turn, every second, while nothing else does.
+func (s *Session) retryLater(e *ending) {
+	s.unsettled = e
+	s.after(time.Second, func() {
+		if s.unsettled != e || s.starting != nil || s.run != nil {
+			return
+		}
+		s.settleOpen(nil, func(err error) {
+			if err != nil && s.unsettled == e && !s.stopping {
+				s.retryLater(e)
+				return
+			}
+			s.nextPrompt()
+		})
+	})
+}
+
+// settleOpen closes the serial turn a dead process, or a failed append, left open; cancel is set when that is what closes it.
+// The lease is held.
+func (s *Session) settleOpen(cancel *ending, then func(error)) {
+	open := s.next.Serial
+	if open == nil || s.run != nil {
+		s.unsettled = nil
+		then(nil)
+		return
+	}
+	e := s.unsettled
+	switch {
+	case e != nil && e.turn == open.ID:
+	case cancel != nil:
+		e = cancel
+	case open.Cancel != nil: // a cancel was on record when its process died: nothing continues it
+		e = &ending{turn: open.ID, kind: endCancelled, dead: true}
+	default:
+		e = &ending{turn: open.ID, kind: endInterrupted, dead: true}
+	}
+	s.write(e, func(o Outcome, err error) {
+		if err != nil {
+			then(err)
+			return
+		}
+		s.unsettled = nil
+		s.tellWatchers(o)
+		then(nil)
+	})
+}
+
+// resume answers a prompt that goes on with the open turn.
+func (s *Session) resume(p *Prompt) {
+	none := protocol.Errorf(protocol.TurnNotActive, "No recoverable turn is available.")
+	if s.run != nil || s.starting != nil || s.draft {
+		p.finish(Outcome{}, none)
+		return
+	}
+	s.starting = p
+	s.withLease(func(err error) {
+		open := s.next.Serial
+		if err == nil && (open == nil || open.Operation != protocol.OpPrompt) {
+			err = none
+		}
+		if err != nil {
+			s.notStarted(p, err)
+			return
+		}
+		s.starting = nil
+		s.resumeTurn(p, open)
+	})
+}
+
+// resumeTurn goes on with an open turn, or waits with it for its answer.
+func (s *Session) resumeTurn(p *Prompt, open *OpenTurn) {
+	if s.run != nil && s.run.ID == open.ID || open.waiting() {
+		s.watch(open.ID, func(o Outcome) { p.finish(o, nil) })
+		if s.run == nil {
+			s.startOver(nil)
+			s.settleDown()
+		}
+		return
+	}
+	s.starting = p
+	s.withLease(func(err error) {
+		if err != nil {
+			s.notStarted(p, err)
+			return
+		}
+		if open = s.next.Serial; open == nil {
+			s.starting = nil
+			s.again(p, p.lastTurn(s))
+			s.startOver(nil)
+			return
+		}
+		if open.Cancel != nil || s.unsettled != nil {
+			turn := open.ID
+			s.settleOpen(nil, func(err error) {
+				if err != nil {
+					s.notStarted(p, err)
+					return
+				}
+				s.startOver(nil)
+				o, err := s.outcomeOf(turn)
+				p.finish(o, err)
+				s.nextPrompt()
+			})
+			return
+		}
+		s.continueTurn(p, open)
+	})
+}
+
+// lastTurn names the turn a resumption was meant for when it ended meanwhile.
+func (p *Prompt) lastTurn(s *Session) TurnID {
+	if s.next.Last != nil {
+		return s.next.Last.Turn
+	}
+	return ""
+}
+
+// continueTurn starts another attempt at an interrupted turn (docs/protocol/rind-v2.md section 7.4).
+func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
+	started := &protocol.TurnStarted{Operation: open.Operation, Origin: protocol.OriginResume, UserMessageID: open.UserMessageID}
+	started.More.Attempt = open.Attempts + 1
+	bodies := append([]protocol.Body{started}, s.openText(open)...)
+	for _, c := range open.Calls {
+		if c.Done || c.ReadOnly || !c.Started || c.Answer != nil || open.asks(c.ID) {
+			continue
+		}
+		bodies = append(bodies, s.closeCall(open, c, &ending{dead: true}))
+	}
+	t := newTurn(s, open.ID, p, s.next.Sel, true)
+	t.gather.message = ""
+	s.append(lines(open.ID, bodies...), func(_ Seq, err error) {
+		if err != nil {
+			t.cancel(err)
+			s.notStarted(p, err)
+			return
+		}
+		s.startOver(t)
+	})
+}
+
+// revive goes on with a waiting turn after its answer, when the process that asked is gone: no second turn_started.
+func (s *Session) revive(open *OpenTurn) {
+	if s.run != nil || s.starting != nil {
+		return
+	}
+	t := newTurn(s, open.ID, nil, s.next.Sel, true)
+	s.startOver(t)
+}
+
+// CancelRequest asks for the end of a turn.
+type CancelRequest struct {
+	Turn    TurnID // "" for the active serial turn
+	Reason  string // "" for ReasonUser
+	Given   bool   // a portable caller gave Reason
+	Surface string
+}
+
+// Cancel ends a turn. It is acted on in the order of the calls and never hits a prompt asked for later. done is called once the
+// request is on disk, before or after the terminal; TurnNotActive when there is nothing to cancel.
+func (s *Session) Cancel(r CancelRequest, done func(error)) {
+	if !s.post(func() { s.cancel(r, done) }) {
+		done(errNoTurn())
+	}
+}
+
+func (s *Session) cancel(r CancelRequest, done func(error)) {
+	if s.starting != nil {
+		s.onStart = append(s.onStart, func() { s.cancel(r, done) })
+		return
+	}
+	open := s.next.Serial
+	if r.Turn != "" {
+		open = s.next.turn(r.Turn)
+	}
+	switch {
+	case open == nil && r.Turn != "":
+		done(protocol.Errorf(protocol.TurnNotActive, "The requested turn is no longer active."))
+		return
+	case open == nil:
+		done(errNoTurn())
+		return
+	case open.Cancel != nil && s.run != nil:
+		done(nil) // it is being cancelled already
+		return
+	}
+	if r.Reason == "" {
+		r.Reason = protocol.ReasonUser
+	}
+	c := &protocol.CancelRequested{}
+	c.More.Reason, c.More.Given, c.More.Surface, c.More.Hold = r.Reason, r.Given, r.Surface, true
+	run := s.run
+	if run != nil && run.ID == open.ID {
+		s.append(lines(open.ID, c), func(_ Seq, err error) { done(err) })
+		run.cancel(errCancelled) // at once: the fact is ahead of whatever the turn still records
+		return
+	}
+	id := open.ID
+	s.withLease(func(err error) { // its process is gone, or another one has it
+		if err != nil {
+			if protocol.KindOf(err) == protocol.SessionBusy {
+				s.sendLetter(letter{Op: "cancel", Turn: id, Reason: r.Reason, Given: r.Given, Surface: r.Surface}, done)
+				return
+			}
+			done(err)
+			return
+		}
+		open := s.next.turn(id)
+		if open == nil {
+			done(protocol.Errorf(protocol.TurnNotActive, "The requested turn is no longer active."))
+			return
+		}
+		if open.Cancel == nil {
+			s.append(lines(id, c), func(_ Seq, err error) { done(err) })
+		} else {
+			done(nil)
+		}
+		s.settleOpen(&ending{turn: id, kind: endCancelled, dead: true}, func(err error) {
+			if err != nil && !errors.Is(err, ErrFenced) {
+				s.log().Warn("close cancelled turn", "session", s.ID, "turn", id, "err", err)
+			}
+			s.nextPrompt()
+		})
+	})
+}

@@ -1,0 +1,431 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Config is what the sessions of one process are made of. Store, Agent and Models are required.
+type Config struct {
+	Store  Store
+	Agent  Agent // answers serial turns
+	Models Models
+	Policy Policy // remembers the rule of an always option; may be nil
+	IDs    protocol.IDs
+	Now    func() time.Time
+	Log    *slog.Logger
+	// System is message 0 of message mode: what the model is told about itself and the workspace.
+	System func(workspace string) string
+	// ErrorID writes an unexpected error into the log file and returns the id a user may be shown.
+	ErrorID func(err error) string
+	// Outputs names the directory of a session's output files; they are removed with it. May be nil.
+	Outputs func(id SessionID) string
+}
+
+// Sessions are the conversations this process has open, and the way to all others of its store. It owns one goroutine that listens
+// for commits of other processes while a session is open, and each Session owns one; Shutdown ends them all. Safe for
+// concurrent use.
+type Sessions struct {
+	cfg Config
+
+	mu       sync.Mutex // guards the fields below; never held over I/O
+	open     map[SessionID]*Session
+	stopping bool
+	watching bool
+	live     sync.WaitGroup
+
+	ctx    context.Context // of watching
+	cancel context.CancelFunc
+}
+
+// NewSessions fills in defaults for IDs, Now, Log and ErrorID.
+func NewSessions(cfg Config) *Sessions {
+	if cfg.IDs == nil {
+		cfg.IDs = protocol.RandomIDs{}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ErrorID == nil {
+		ids := cfg.IDs
+		cfg.ErrorID = func(err error) string {
+			id := ids.Hex32()
+			cfg.Log.Error("unexpected", "error_id", id, "err", err)
+			return id
+		}
+	}
+	if cfg.System == nil {
+		cfg.System = func(string) string { return "" }
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Sessions{cfg: cfg, open: map[SessionID]*Session{}, ctx: ctx, cancel: cancel}
+}
+
+// now is the time an entry gets: UTC, microseconds.
+func (ss *Sessions) now() time.Time { return ss.cfg.Now().UTC().Truncate(time.Microsecond) }
+
+// storeError turns an error of the store into what a client is told.
+func (ss *Sessions) storeError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*protocol.Error](err); ok {
+		return err
+	}
+	switch {
+	case errors.Is(err, ErrBusy), errors.Is(err, ErrFenced):
+		return &protocol.Error{Kind: protocol.SessionBusy, Message: "Session is in use by another process.", Cause: err}
+	case errors.Is(err, ErrNotFound):
+		return &protocol.Error{Kind: protocol.SessionNotFound, Message: "Session not found.", Cause: err}
+	}
+	return &protocol.Error{Kind: protocol.PersistenceError, Message: err.Error(), Cause: err}
+}
+
+// internal makes the answer to an unexpected error; its details go to the log file only.
+func (ss *Sessions) internal(err error) *protocol.Error {
+	id := ss.cfg.ErrorID(err)
+	return &protocol.Error{
+		Kind: protocol.InternalError, Message: "Internal error (id " + id + ").", Details: map[string]any{"error_id": id}, Cause: err,
+	}
+}
+
+// DraftOptions shape a new session.
+type DraftOptions struct {
+	ID        SessionID // "" makes one
+	Workspace string    // absolute, links resolved
+	Selection Selection // zero fields take the defaults of the settings
+	Title     string
+}
+
+// Draft makes a session in memory only: nothing of it is on disk until it is used. The caller holds a reference (Close).
+func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error) {
+	id := o.ID
+	if id == "" {
+		id = protocol.NewSessionID(ss.cfg.IDs, ss.now())
+	} else if _, err := ss.cfg.Store.Session(ctx, id); err == nil {
+		return nil, protocol.Errorf(protocol.InvalidRequest, "This conversation already exists.")
+	} else if !errors.Is(err, ErrNotFound) {
+		return nil, ss.storeError(err)
+	}
+	sel := ss.cfg.Models.Default()
+	if o.Selection.Provider != "" {
+		sel.Provider = o.Selection.Provider
+	}
+	if o.Selection.Model != "" {
+		sel.Model = o.Selection.Model
+	}
+	if o.Selection.Effort != "" {
+		sel.Effort = o.Selection.Effort
+	}
+	if o.Selection.Mode != "" {
+		sel.Mode = o.Selection.Mode
+	}
+	st := newState()
+	st.Workspace, st.Sel, st.Created = o.Workspace, sel, ss.now()
+	st.Conversation = "conv_" + ss.cfg.IDs.Hex32()
+	if o.Title != "" {
+		st.Title, st.Renamed = o.Title, true
+	}
+	s := ss.newSession(id, st)
+	s.draft = true
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.stopping {
+		return nil, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down.")
+	}
+	if _, taken := ss.open[id]; taken {
+		return nil, protocol.Errorf(protocol.InvalidRequest, "This conversation already exists.")
+	}
+	ss.start(s)
+	return s, nil
+}
+
+func (ss *Sessions) newSession(id SessionID, st *State) *Session {
+	s := &Session{
+		ID: id, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, shown: st, next: st.clone(), refs: 1,
+		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{},
+	}
+	s.tail.reset(st.Head)
+	return s
+}
+
+// start adds a session and its goroutine; ss.mu is held.
+func (ss *Sessions) start(s *Session) {
+	ss.open[s.ID] = s
+	ss.live.Add(1)
+	go func() {
+		defer ss.live.Done()
+		s.loop()
+	}()
+	if !ss.watching {
+		ss.watching = true
+		ss.live.Add(1)
+		go func() {
+			defer ss.live.Done()
+			ss.watch()
+		}()
+	}
+}
+
+// drop forgets a session nothing refers to any more; it is called by its goroutine, which ends when true is returned.
+func (ss *Sessions) drop(s *Session) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if !s.box.close() {
+		return false
+	}
+	if ss.open[s.ID] == s {
+		delete(ss.open, s.ID)
+	}
+	return true
+}
+
+// Open returns the session id, reading its log when this process has not. The caller holds a reference (Close). An unknown id is
+// SessionNotFound. Opening writes nothing.
+func (ss *Sessions) Open(ctx context.Context, id SessionID) (*Session, error) {
+	for {
+		if s := ss.known(id); s != nil {
+			if s.post(func() { s.refs++ }) {
+				return s, nil
+			}
+			<-s.end // it is just ending; open it anew
+			continue
+		}
+		st, err := ss.load(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		s := ss.newSession(id, st)
+		ss.mu.Lock()
+		if ss.stopping {
+			ss.mu.Unlock()
+			return nil, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down.")
+		}
+		if ss.open[id] == nil {
+			ss.start(s)
+			ss.mu.Unlock()
+			s.post(s.refresh) // what was committed between reading and listening
+			return s, nil
+		}
+		ss.mu.Unlock()
+	}
+}
+
+func (ss *Sessions) known(id SessionID) *Session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.open[id]
+}
+
+// load folds the state of a stored session from its newest snapshot and what came after it.
+func (ss *Sessions) load(ctx context.Context, id SessionID) (*State, error) {
+	meta, err := ss.cfg.Store.Session(ctx, id)
+	if errors.Is(err, ErrNotFound) {
+		return nil, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", id)
+	}
+	if err != nil {
+		return nil, ss.storeError(err)
+	}
+	st := newState()
+	if fold, seq, err := ss.cfg.Store.Fold(ctx, id); err != nil {
+		return nil, ss.storeError(err)
+	} else if fold != nil {
+		if snap := loadState(fold); snap != nil && snap.Head == seq {
+			st = snap
+		}
+	}
+	if st.Conversation == "" { // a session that has no entry yet
+		st.Conversation, st.Workspace, st.Parent, st.Created = meta.ConversationID, meta.Workspace, meta.Parent, meta.Created
+	}
+	for after := st.Head; ; {
+		page, err := ss.cfg.Store.Read(ctx, id, after, 1024, protocol.ViewAll)
+		if err != nil {
+			return nil, ss.storeError(err)
+		}
+		for i := range page {
+			b, err := protocol.Decode(&page[i])
+			if err != nil {
+				return nil, ss.storeError(errors.Join(ErrCorrupt, err))
+			}
+			st.Apply(&page[i], b)
+		}
+		if len(page) < 1024 {
+			return st, nil
+		}
+		after = page[len(page)-1].Seq
+	}
+}
+
+// Latest opens the session of workspace with the newest activity. SessionNotFound when there is none.
+func (ss *Sessions) Latest(ctx context.Context, workspace string) (*Session, error) {
+	page, _, err := ss.cfg.Store.Sessions(ctx, Query{Workspace: workspace, Limit: 1})
+	if err != nil {
+		return nil, ss.storeError(err)
+	}
+	if len(page) == 0 {
+		return nil, protocol.Errorf(protocol.SessionNotFound, "No existing session found to resume.")
+	}
+	return ss.Open(ctx, page[0].ID)
+}
+
+// List returns stored sessions, newest activity first; next is "" on the last page.
+func (ss *Sessions) List(ctx context.Context, q Query) (page []Meta, next string, err error) {
+	page, next, err = ss.cfg.Store.Sessions(ctx, q)
+	return page, next, ss.storeError(err)
+}
+
+// Store gives read access to the log for followers that page through it.
+func (ss *Sessions) Store() Store { return ss.cfg.Store }
+
+// Models are the models sessions can be set to.
+func (ss *Sessions) Models() Models { return ss.cfg.Models }
+
+// Delete removes a session and its bytes. TurnActive while a turn runs, SessionBusy while another process works in it.
+func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
+	s, err := ss.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.call(ctx, func(done func(error)) { s.delete(done) })
+}
+
+func (s *Session) delete(done func(error)) {
+	if s.run != nil || s.starting != nil || len(s.queue) > 0 {
+		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
+		return
+	}
+	gone := func() {
+		s.removed = true
+		for _, f := range append([]*Follower(nil), s.followers...) {
+			f.gone()
+		}
+	}
+	if s.draft {
+		gone()
+		done(nil)
+		return
+	}
+	s.withLease(func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		if s.run != nil || s.starting != nil {
+			done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
+			return
+		}
+		if err := s.all.cfg.Store.Delete(context.Background(), s.ID); err != nil {
+			done(s.all.storeError(err))
+			return
+		}
+		s.leased = false
+		if s.all.cfg.Outputs != nil {
+			if dir := s.all.cfg.Outputs(s.ID); filepath.IsAbs(dir) {
+				removeTree(dir)
+			}
+		}
+		gone()
+		done(nil)
+	})
+}
+
+// watch listens for what other processes commit and lets the sessions that are open here take it over.
+func (ss *Sessions) watch() {
+	bells, err := ss.cfg.Store.Watch(ss.ctx)
+	if err != nil {
+		ss.cfg.Log.Warn("watch store", "err", err)
+		return
+	}
+	for id := range bells {
+		if s := ss.known(id); s != nil {
+			s.post(s.refresh)
+		}
+	}
+}
+
+// refresh takes over entries of another process, and opens letters to this one.
+func (s *Session) refresh() {
+	if s.draft || s.removed {
+		return
+	}
+	if s.leased {
+		s.readInbox()
+		return
+	}
+	if len(s.leasing) > 0 || len(s.flights) > 0 {
+		return // taking the lease catches up as well
+	}
+	for {
+		page, err := s.all.cfg.Store.Read(context.Background(), s.ID, s.shown.Head, 1024, protocol.ViewAll)
+		if err != nil {
+			s.log().Warn("follow", "session", s.ID, "err", err)
+			return
+		}
+		if err := s.catchUp(page); err != nil {
+			s.log().Warn("follow", "session", s.ID, "err", err)
+			return
+		}
+		if len(page) < 1024 {
+			return
+		}
+	}
+}
+
+// Shutdown ends all work: running turns are cancelled, waiting ones are left as they are, and every goroutine is ended. It
+// returns when all is written, or with ctx's error. The store stays open.
+func (ss *Sessions) Shutdown(ctx context.Context) error {
+	ss.mu.Lock()
+	ss.stopping = true
+	all := make([]*Session, 0, len(ss.open))
+	for _, s := range ss.open {
+		all = append(all, s)
+	}
+	ss.mu.Unlock()
+	for _, s := range all {
+		s.post(s.shutdown)
+	}
+	ss.cancel()
+	done := make(chan struct{})
+	go func() {
+		ss.live.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// shutdown lets go of everything; the goroutine ends once the turn has written its end.
+func (s *Session) shutdown() {
+	s.stopping = true
+	s.refs = 0
+	for _, p := range s.queue {
+		p.withdraw(stopShutdown)
+	}
+	s.queue = nil
+	if s.run != nil {
+		s.run.stop()
+	}
+}
+
+// Close gives back a reference. The session ends when nothing refers to it and nothing is left to do.
+func (s *Session) Close() {
+	s.post(func() {
+		if s.refs > 0 {
+			s.refs--
+		}
+	})
+}

@@ -1,0 +1,301 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Agent answers whole turns: our own loop, or a hosted ACP agent.
+type Agent interface {
+	// Turn works t off and returns how it ended; t is already started in the log, and Turn writes no terminal. It runs on
+	// a goroutine of its own and must come back soon after ctx ends. A turn may have been begun by another process: what it left is in
+	// t.Open. An error is a *Failure, or the cause of ctx, or a defect.
+	Turn(ctx context.Context, t *Turn) (stop string, err error)
+}
+
+// Failure is the end of a turn that failed (docs/protocol/rind-v2.md section 5, turn_failed).
+type Failure struct {
+	Type    string // protocol.FailConfiguration …
+	Status  string // rejected, failed, timed_out, unavailable
+	Source  string // provider, tool, persistence, runtime
+	Message string // one line for the user
+	Stop    string // stop reason; "" takes the one that belongs to Type
+	Cause   error  // for the log file
+}
+
+func (f *Failure) Error() string { return f.Type + ": " + f.Message }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Cause }
+
+func (f *Failure) stop() string {
+	if f.Stop != "" {
+		return f.Stop
+	}
+	switch f.Type {
+	case protocol.FailConfiguration:
+		return stopConfiguration
+	case protocol.FailPersistence:
+		return stopPersistence
+	case protocol.FailTruncated:
+		return stopMaxTokens
+	case protocol.FailFiltered:
+		return stopFilter
+	}
+	switch f.Source {
+	case "provider":
+		return stopProvider
+	case "tool":
+		return stopTool
+	}
+	return stopRuntime
+}
+
+// Causes with which a turn's context ends. errLeave lets go of a waiting turn without writing anything.
+var (
+	errCancelled = errors.New("turn was cancelled")
+	errShutdown  = errors.New("runtime is shutting down")
+	errLeave     = errors.New("turn goes on waiting")
+	errTurnGone  = errors.New("turn is not open any more")
+)
+
+// Turn is a running turn, as its agent sees it. Its methods may be called from the agent's goroutines; all of them pass through the
+// session's goroutine, where order is decided. Launch starts the one goroutine it owns, which ends when the Agent returns.
+type Turn struct {
+	ID        TurnID
+	Selection Selection // frozen when the turn starts
+
+	s         *Session
+	prompt    *Prompt
+	ctx       context.Context
+	cancel    context.CancelCauseFunc
+	gather    gather
+	transient []protocol.SystemMessage
+	ending    bool                   // owned by the session's goroutine: no input is accepted any more
+	answers   map[string]chan answer // owned by the session's goroutine: who waits for an action
+}
+
+func newTurn(s *Session, id TurnID, p *Prompt, sel Selection, _ bool) *Turn {
+	t := &Turn{ID: id, Selection: sel, s: s, prompt: p, answers: map[string]chan answer{}}
+	t.ctx, t.cancel = context.WithCancelCause(context.Background())
+	t.gather.t = t
+	if p != nil {
+		p.turn = t
+	}
+	return t
+}
+
+// launch runs the agent.
+func (t *Turn) launch() {
+	go func() {
+		stop, err := t.answer()
+		t.s.post(func() { t.s.finish(t, stop, err) })
+	}()
+}
+
+// answer calls the agent; a panic in it fails the turn, not the process.
+func (t *Turn) answer() (stop string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("panic in turn: %v\n%s", r, debug.Stack())
+		}
+	}()
+	return t.s.all.cfg.Agent.Turn(t.ctx, t)
+}
+
+// stop ends the turn because the runtime ends; a waiting turn is only let go. Runs on the session's goroutine.
+func (t *Turn) stop() {
+	if o := t.s.next.turn(t.ID); o != nil && o.waiting() {
+		t.cancel(errLeave)
+		return
+	}
+	t.cancel(errShutdown)
+}
+
+// Session returns the id of the turn's session.
+func (t *Turn) Session() SessionID { return t.s.ID }
+
+// Transient are the system messages that hold for this turn only.
+func (t *Turn) Transient() []protocol.SystemMessage { return t.transient }
+
+// do runs f on the session's goroutine and waits until it called done.
+func (t *Turn) do(f func(done func(error))) error {
+	ch := make(chan error, 1)
+	if !t.s.post(func() { f(func(err error) { ch <- err }) }) {
+		return errors.New("session ended under a turn")
+	}
+	return <-ch
+}
+
+// View runs f on the session's goroutine with the turn as it stands in the log, everything handed over before included; f must
+// not block and must not keep what it sees.
+func (t *Turn) View(f func(st *State, open *OpenTurn, past *History)) error {
+	return t.do(func(done func(error)) {
+		t.gather.flush()
+		t.settled(func(err error) {
+			if err != nil {
+				done(err)
+				return
+			}
+			past, err := t.s.history()
+			if err != nil {
+				done(err)
+				return
+			}
+			open := t.s.shown.turn(t.ID)
+			if open == nil {
+				done(errTurnGone)
+				return
+			}
+			f(t.s.shown, open, past)
+			done(nil)
+		})
+	})
+}
+
+// settled runs then once every append made so far is acknowledged.
+func (t *Turn) settled(then func(error)) {
+	if len(t.s.flights) == 0 {
+		then(nil)
+		return
+	}
+	last := t.s.flights[len(t.s.flights)-1]
+	before := last.then
+	last.then = func(seq Seq, err error) {
+		before(seq, err)
+		then(err)
+	}
+}
+
+// Record appends facts in one transaction and returns once they are on disk. Text said before is written before. It fails with
+// errCancelled when a cancel was recorded and the bodies start something (a tool, a sampling).
+func (t *Turn) Record(bodies ...protocol.Body) error {
+	return t.do(func(done func(error)) {
+		if c := t.s.next.turn(t.ID); c == nil || c.Cancel != nil && starts(bodies) {
+			done(errCancelled)
+			return
+		}
+		t.gather.flush()
+		t.s.append(lines(t.ID, bodies...), func(_ Seq, err error) { done(err) })
+	})
+}
+
+func starts(bodies []protocol.Body) bool {
+	for _, b := range bodies {
+		switch b.(type) {
+		case *protocol.ToolCallStarted, *protocol.ApprovalRequested, *protocol.UserQuestionRequested, *protocol.QueuedInputDelivered:
+			return true
+		}
+	}
+	return false
+}
+
+// Note appends small progress without waiting for the disk.
+func (t *Turn) Note(bodies ...protocol.Body) {
+	t.s.post(func() {
+		if t.s.next.turn(t.ID) == nil {
+			return
+		}
+		t.gather.flush()
+		t.s.append(lines(t.ID, bodies...), nil)
+	})
+}
+
+// failure turns what an agent returned into the failure the turn ends with.
+func (t *Turn) failure(err error) *Failure {
+	if f, ok := errors.AsType[*Failure](err); ok {
+		if f.Cause != nil {
+			t.s.log().Info("turn failed", "session", t.s.ID, "turn", t.ID, "type", f.Type, "cause", f.Cause)
+		}
+		return f
+	}
+	if e, ok := errors.AsType[*protocol.Error](err); ok && (e.Kind == protocol.PersistenceError || e.Kind == protocol.SessionBusy) {
+		return &Failure{Type: protocol.FailPersistence, Status: "failed", Source: "persistence", Message: e.Message}
+	}
+	e := t.s.all.internal(err)
+	return &Failure{Type: protocol.FailInternal, Status: "failed", Source: "runtime", Message: e.Message}
+}
+
+// finish writes the end of a turn whose agent has returned.
+func (s *Session) finish(t *Turn, stop string, err error) {
+	t.gather.close()
+	t.ending = true
+	open := s.next.turn(t.ID)
+	if open == nil { // the lease was lost and the new owner closed it
+		s.lane(t, Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: protocol.FailTurn, Message: interruptedText}})
+		return
+	}
+	cause := context.Cause(t.ctx)
+	e := &ending{turn: t.ID}
+	switch {
+	case open.Cancel != nil || errors.Is(cause, errCancelled):
+		e.kind = endCancelled
+		e.reason = protocol.ReasonUser
+	case errors.Is(cause, errLeave) && open.waiting():
+		t.cancel(errLeave)
+		s.lane(t, Outcome{Turn: t.ID, Outcome: OutcomeWaiting, Stop: stopShutdown})
+		return
+	case errors.Is(cause, errShutdown), errors.Is(cause, errLeave):
+		e.kind, e.reason, e.stop = endCancelled, protocol.ReasonShutdown, stopShutdown
+	case err != nil:
+		e.kind, e.failure = endFailed, t.failure(err)
+	default:
+		e.kind, e.stop = endCompleted, stop
+	}
+	t.cancel(errors.New("turn has ended"))
+	s.write(e, func(o Outcome, err error) {
+		if err != nil { // not even the end could be stored: it is not told, the prompt is answered, the end is retried
+			o = Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopPersistence, Fault: &TurnFault{Type: protocol.FailPersistence, Message: messageOf(err)}}
+			s.retryLater(e)
+		}
+		s.lane(t, o)
+	})
+}
+
+func messageOf(err error) string {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+// lane frees the serial lane and answers whoever waits for the turn.
+func (s *Session) lane(t *Turn, o Outcome) {
+	if s.run == t {
+		s.run = nil
+	}
+	if t.prompt != nil {
+		t.prompt.finish(o, nil)
+	}
+	s.tellWatchers(o)
+	s.nextPrompt()
+}
+
+// watch calls f with the outcome of a turn once it has ended, in this process or another.
+func (s *Session) watch(turn TurnID, f func(Outcome)) { s.watchers[turn] = append(s.watchers[turn], f) }
+
+func (s *Session) tellWatchers(o Outcome) {
+	fs := s.watchers[o.Turn]
+	delete(s.watchers, o.Turn)
+	for _, f := range fs {
+		f(o)
+	}
+}
+
+// wakeWatchers looks whether a watched turn was ended by another process.
+func (s *Session) wakeWatchers() {
+	for turn := range s.watchers {
+		if s.shown.turn(turn) != nil {
+			continue
+		}
+		o, err := s.outcomeOf(turn)
+		if err != nil {
+			o = Outcome{Turn: turn, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: string(protocol.KindOf(err)), Message: messageOf(err)}}
+		}
+		s.tellWatchers(o)
+	}
+}

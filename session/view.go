@@ -1,0 +1,225 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// View is a session as it was acknowledged at one point of its log. It is valid only inside the function it is handed to.
+type View struct {
+	*State
+	Session *Session
+	Draft   bool
+	Hosted  bool // this process runs the open turn
+	s       *Session
+}
+
+// Inspect runs f on the session's goroutine. It returns false when the session is gone. f must not block, and must not keep or
+// change what it sees.
+func (s *Session) Inspect(f func(v *View)) bool {
+	return s.post(func() {
+		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.run != nil, s: s})
+	})
+}
+
+// InspectNow is Inspect for callers that may wait.
+func (s *Session) InspectNow(ctx context.Context, f func(v *View)) error {
+	return s.call(ctx, func(done func(error)) {
+		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.run != nil, s: s})
+		done(nil)
+	})
+}
+
+// Alive reports whether some living process runs the open turn.
+func (v *View) Alive() bool {
+	if v.Hosted {
+		return true
+	}
+	if v.Serial == nil || v.Draft {
+		return false
+	}
+	meta, err := v.s.all.cfg.Store.Session(context.Background(), v.s.ID)
+	return err == nil && meta.OwnerAlive
+}
+
+// Working reports whether the serial lane is taken here, or prompts wait for it.
+func (v *View) Working() bool {
+	return v.s.run != nil || v.s.starting != nil || len(v.s.queue) > 0
+}
+
+// TurnState is turn_state of docs/protocol/rind-v2.md section 4.1.
+type TurnState struct {
+	TurnID   TurnID     `json:"turn_id"`
+	Status   string     `json:"status"`
+	TS       string     `json:"ts"`
+	Waiting  bool       `json:"waiting,omitempty"`
+	Recovery int        `json:"recovery_attempt,omitempty"`
+	Reason   string     `json:"reason,omitempty"`
+	Error    *TurnFault `json:"error,omitempty"`
+}
+
+// TurnState returns the state of the newest turn, nil when there was none.
+func (v *View) TurnState() *TurnState {
+	if t := v.Serial; t != nil && t.Started {
+		return &TurnState{
+			TurnID: t.ID, Status: "running", TS: protocol.FormatTime(t.StartedAt), Waiting: t.waiting(), Recovery: t.Recovery,
+		}
+	}
+	if l := v.Last; l != nil {
+		ts := &TurnState{TurnID: l.Turn, Status: l.Status, TS: protocol.FormatTime(l.Time), Recovery: l.Recovery, Reason: l.Reason}
+		if l.ErrorType != "" {
+			ts.Error = &TurnFault{Type: l.ErrorType, Message: l.Error}
+		}
+		return ts
+	}
+	return nil
+}
+
+// LiveTurn is live_turn of docs/protocol/rind-v2.md section 4.4.
+type LiveTurn struct {
+	TurnID        TurnID              `json:"turn_id"`
+	Status        string              `json:"status"` // running
+	Operation     string              `json:"operation"`
+	AssistantText string              `json:"assistant_text"`
+	Tools         []LiveTool          `json:"tools"`
+	Question      *LiveQuestion       `json:"question"`
+	PendingInputs []Input             `json:"pending_inputs"`
+	Plan          []protocol.PlanStep `json:"plan"`
+	Files         []string            `json:"files"`
+	Usage         float64             `json:"context_usage_percent"`
+	Approvals     []LiveApproval      `json:"approvals"`
+	StartedAt     string              `json:"started_at"`
+}
+
+// LiveTool is a tool call of a live turn.
+type LiveTool struct {
+	ToolCallID  string          `json:"tool_call_id"`
+	ToolName    string          `json:"tool_name"`
+	ArgsPreview string          `json:"args_preview"`
+	Arguments   json.RawMessage `json:"arguments"`
+	Status      string          `json:"status"` // pending, running, completed, error
+	Output      string          `json:"output"`
+	ErrorType   string          `json:"error_type,omitempty"`
+	DurationMS  *int64          `json:"duration_ms,omitempty"`
+}
+
+// LiveQuestion is the oldest open question.
+type LiveQuestion struct {
+	ToolCallID string            `json:"tool_call_id"`
+	Question   string            `json:"question"`
+	Options    []protocol.Choice `json:"options"`
+}
+
+// LiveApproval is an open approval.
+type LiveApproval struct {
+	ActionID   string            `json:"action_id"`
+	ToolCallID string            `json:"tool_call_id"`
+	ToolName   string            `json:"tool_name"`
+	Title      string            `json:"title"`
+	Arguments  json.RawMessage   `json:"arguments"`
+	Options    []protocol.Option `json:"options"`
+}
+
+const liveTextChars = 30_000
+
+// Live returns the live turn: null unless some living process runs it or it waits. With approvals false the reader does not know
+// approvals, and sees the oldest of them as a question.
+func (v *View) Live(approvals bool) *LiveTurn {
+	t := v.Serial
+	if t == nil || !t.Started || !t.waiting() && !v.Alive() {
+		return nil
+	}
+	lt := &LiveTurn{
+		TurnID: t.ID, Status: "running", Operation: t.Operation, AssistantText: liveText(t.Text), Tools: []LiveTool{},
+		PendingInputs: []Input{}, Plan: append([]protocol.PlanStep{}, t.Plan...), Files: append([]string{}, t.Files...), Usage: t.Usage,
+		Approvals: []LiveApproval{}, StartedAt: protocol.FormatTime(t.StartedAt),
+	}
+	for _, c := range t.Calls {
+		lt.Tools = append(lt.Tools, liveTool(c))
+	}
+	for _, in := range t.Inputs {
+		lt.PendingInputs = append(lt.PendingInputs, *in)
+	}
+	for _, a := range t.Actions {
+		switch {
+		case a.Question && lt.Question == nil:
+			lt.Question = &LiveQuestion{ToolCallID: a.CallID, Question: a.Title, Options: a.Choices}
+		case a.Approval != nil:
+			ap := a.Approval
+			lt.Approvals = append(lt.Approvals, LiveApproval{
+				ActionID: ap.ActionID, ToolCallID: ap.ToolCallID, ToolName: ap.ToolName, Title: ap.Title, Arguments: ap.Arguments, Options: ap.Options,
+			})
+			if !approvals && lt.Question == nil {
+				lt.Question = &LiveQuestion{ToolCallID: a.CallID, Question: ap.Title, Options: ChoicesOf(ap.Options)}
+			}
+		}
+	}
+	return lt
+}
+
+// ChoicesOf shows the options of an approval to a reader that only knows questions.
+func ChoicesOf(options []protocol.Option) []protocol.Choice {
+	out := make([]protocol.Choice, len(options))
+	for i, o := range options {
+		out[i] = protocol.Choice{Label: o.Label}
+	}
+	return out
+}
+
+func liveText(text []byte) string {
+	n := protocol.CharLen(string(text))
+	if n <= liveTextChars {
+		return string(text)
+	}
+	head := protocol.Prefix(string(text), n-liveTextChars)
+	return "[Earlier output truncated]\n\n" + string(text[len(head):])
+}
+
+func liveTool(c *CallState) LiveTool {
+	lt := LiveTool{
+		ToolCallID: c.ID, ToolName: c.Name, ArgsPreview: protocol.Prefix(c.Preview, 120), Arguments: c.Arguments, Status: "pending", Output: c.Output,
+	}
+	switch {
+	case c.Done:
+		lt.Status, lt.ErrorType = "completed", c.ErrorType
+		if c.Status != protocol.ToolCompleted {
+			lt.Status = "error"
+		}
+		d := c.Duration
+		lt.DurationMS = &d
+	case c.Started:
+		lt.Status = "running"
+	}
+	return lt
+}
+
+// OpenMessage returns the message being said and its text so far: where told starts for a new follower.
+func (v *View) OpenMessage() (id, text string) {
+	if t := v.Serial; t != nil && len(t.Text) > 0 {
+		return t.MessageID, string(t.Text)
+	}
+	return "", ""
+}
+
+// Wire lists the messages of message mode; message 0 is the system prompt.
+func (v *View) Wire() ([]Wire, error) {
+	h, err := v.s.history()
+	if err != nil {
+		return nil, err
+	}
+	return h.wire(v.s.all.cfg.System(v.Workspace), v.Created), nil
+}
+
+// ResumePreview is resume_preview of docs/protocol/rind-v2.md section 4.1.
+func (v *View) ResumePreview() (string, error) {
+	if v.Messages == 0 {
+		return "", nil
+	}
+	h, err := v.s.history()
+	if err != nil {
+		return "", err
+	}
+	return h.preview(v.s.ID, 6), nil
+}

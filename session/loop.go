@@ -1,0 +1,287 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Bounds of a turn (docs/decisions.md).
+const (
+	maxSteps     = 500 // model requests of a turn
+	maxRepeats   = 8   // identical batches of calls in a row
+	blobBudget   = 8 << 20
+	windowTokens = 200_000 // of a model whose window is unknown
+)
+
+// Loop is our own Agent: context from the log, a completion, the calls it asks for, and again, until the model has nothing more to do.
+// It keeps nothing between turns and owns no goroutine but those of running tools, which end with their call. What a dead process left
+// open goes through the same code: a step's open calls are run before anything is sampled.
+type Loop struct {
+	Models Models
+	Tools  []Tool
+	Policy Policy // nil: read-only tools run, everything else asks
+	Log    *slog.Logger
+	Now    func() time.Time
+	// Unattended: nobody can be asked; what needs consent is rejected as ApprovalUnavailable.
+	Unattended bool
+	System     func(workspace string) string
+	Outputs    func(id SessionID) string // directory for results too long to show
+	Roots      func(workspace string) []string
+	// Pause waits between retries; tests replace it. It returns the cause of ctx when that ends first.
+	Pause func(ctx context.Context, d time.Duration) error
+
+	schemas map[string]*jsonschema.Resolved
+	specs   []ToolSpec
+}
+
+// NewLoop checks the tools' schemas and fills in defaults.
+func NewLoop(l Loop) (*Loop, error) {
+	if l.Log == nil {
+		l.Log = slog.New(slog.DiscardHandler)
+	}
+	if l.Now == nil {
+		l.Now = time.Now
+	}
+	if l.System == nil {
+		l.System = func(string) string { return "" }
+	}
+	if l.Roots == nil {
+		l.Roots = func(workspace string) []string { return []string{workspace} }
+	}
+	if l.Pause == nil {
+		l.Pause = pause
+	}
+	l.schemas = map[string]*jsonschema.Resolved{}
+	for _, t := range l.Tools {
+		spec := t.Spec()
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+		}
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+		}
+		l.schemas[spec.Name] = resolved
+		l.specs = append(l.specs, spec)
+	}
+	return &l, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// work is one turn being worked off.
+type work struct {
+	*Loop
+	t         *Turn
+	model     Selected
+	workspace string
+	mode      string
+	repeats   int
+	lastBatch string
+	estimate  int // tokens of the newest request
+}
+
+// Turn answers t; see Agent.
+func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
+	w := &work{Loop: l, t: t}
+	var samplings int
+	var step string
+	if err := t.View(func(st *State, open *OpenTurn, _ *History) {
+		w.workspace, w.mode, samplings, step = st.Workspace, st.Sel.Mode, open.Samplings, open.Step
+	}); err != nil {
+		return "", err
+	}
+	model, err := l.Models.Select(ctx, t.Selection)
+	if err != nil {
+		return "", providerFailure(err)
+	}
+	w.model = model
+	for {
+		calls, err := w.openCalls()
+		if err != nil {
+			return "", err
+		}
+		if len(calls) > 0 {
+			if err := w.runCalls(ctx, calls); err != nil {
+				return "", err
+			}
+		}
+		if err := context.Cause(ctx); err != nil {
+			return "", err
+		}
+		more, err := w.next(step)
+		if err != nil {
+			return "", err
+		}
+		if !more {
+			return stopEndTurn, nil
+		}
+		if samplings++; samplings > maxSteps {
+			return "", &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: fmt.Sprintf("The turn reached its limit of %d model requests.", maxSteps)}
+		}
+		if step, err = w.sample(ctx); err != nil {
+			return "", err
+		}
+	}
+}
+
+// next decides what comes after a step: true for another sampling. After each sampling and its calls one steering input is given to
+// the model; after one without calls, and no steering waiting, one follow-up (docs/protocol/rind-v2.md section 7.2).
+func (w *work) next(step string) (bool, error) {
+	if step == stepNone || step == stepInterrupted || step == stepInput {
+		return true, nil
+	}
+	for {
+		in, err := w.t.Deliver(protocol.ModeSteering)
+		if err != nil || in != nil {
+			return in != nil, err
+		}
+		if step == stepCalls {
+			return true, nil
+		}
+		if in, err = w.t.Deliver(protocol.ModeFollowUp); err != nil || in != nil {
+			return in != nil, err
+		}
+		if last, err := w.t.LastCall(); err != nil || last {
+			return false, err
+		}
+	}
+}
+
+// openCalls copies the calls of the current step that have no result.
+func (w *work) openCalls() ([]CallState, error) {
+	var calls []CallState
+	err := w.t.View(func(_ *State, open *OpenTurn, _ *History) {
+		for _, c := range open.Calls {
+			if !c.Done {
+				calls = append(calls, *c)
+			}
+		}
+	})
+	return calls, err
+}
+
+// messages builds the context of the next request. A call the log holds no result for gets one, stored once.
+func (w *work) messages() ([]Message, error) {
+	var msgs []Message
+	var broken []Call
+	read := func() error {
+		return w.t.View(func(_ *State, open *OpenTurn, past *History) {
+			broken = past.unanswered(open)
+			msgs = past.context()
+		})
+	}
+	if err := read(); err != nil {
+		return nil, err
+	}
+	if len(broken) > 0 {
+		var repairs []protocol.Body
+		for _, c := range broken {
+			r := &protocol.HistoryRepaired{}
+			r.More.Fault, r.More.ToolCallID = "missing_result", c.ID
+			r.More.Text = failureText(c.Name, protocol.ErrToolOutcomeUnknown, UnknownOutcome, w.Now())
+			repairs = append(repairs, r)
+		}
+		if err := w.t.Record(repairs...); err != nil {
+			return nil, err
+		}
+		if err := read(); err != nil {
+			return nil, err
+		}
+	}
+	head := []Message{}
+	if sys := w.System(w.workspace); sys != "" {
+		head = append(head, Message{Role: RoleSystem, Text: sys})
+	}
+	for _, m := range w.t.Transient() {
+		head = append(head, Message{Role: RoleSystem, Text: m.Content})
+	}
+	return elide(append(head, msgs...)), nil
+}
+
+// elide replaces the oldest attachments by a note once they are too many bytes for a request.
+func elide(msgs []Message) []Message {
+	left := blobBudget
+	for i := len(msgs) - 1; i >= 0; i-- {
+		size := 0
+		for _, p := range msgs[i].Parts {
+			size += len(p.Data)
+		}
+		if size == 0 {
+			continue
+		}
+		if left -= size; left >= 0 {
+			continue
+		}
+		kept := make([]protocol.Part, 0, len(msgs[i].Parts))
+		for _, p := range msgs[i].Parts {
+			if len(p.Data) > 0 {
+				p = protocol.Part{Kind: "text", Name: p.Name, Text: "[An older attachment was left out: " + p.MIME + "]"}
+			}
+			kept = append(kept, p)
+		}
+		msgs[i].Parts = kept
+	}
+	return msgs
+}
+
+// providerFailure turns a model's error into the failure of the turn (docs/protocol/rind-v2.md sections 7.3 and 9).
+func providerFailure(err error) error {
+	m, ok := errors.AsType[*ModelError](err)
+	if !ok {
+		return err
+	}
+	f := &Failure{Source: "provider", Message: m.Message, Cause: m, Status: "rejected", Type: protocol.FailRejected}
+	switch m.Fault {
+	case FaultConfig:
+		f.Type = protocol.FailConfiguration
+	case FaultContext:
+		f.Type = protocol.FailContext
+	case FaultRate, FaultServer, FaultNetwork, FaultBadReply, FaultQuota:
+		f.Type, f.Status = protocol.FailUnavailable, "unavailable"
+	case FaultTimeout:
+		f.Type, f.Status = protocol.FailTimeout, "timed_out"
+	case FaultCut:
+		f.Type, f.Status = protocol.FailInterrupted, "failed"
+	}
+	return f
+}
+
+// tool finds a tool by name.
+func (l *Loop) tool(name string) Tool {
+	for i, s := range l.specs {
+		if s.Name == name {
+			return l.Tools[i]
+		}
+	}
+	return nil
+}
+
+func (l *Loop) toolNames() string {
+	names := make([]string, 0, len(l.specs))
+	for _, s := range l.specs {
+		names = append(names, s.Name)
+	}
+	sort.Strings(names)
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,202 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Bounds of a tool's result (docs/protocol/rind-v2.md section 9).
+const (
+	clientResultBytes = 8 << 10
+	modelResultBytes  = 25 << 10
+	modelResultLines  = 2000
+)
+
+// resultJSON is the JSON text of a tool result.
+type resultJSON struct {
+	OK        bool           `json:"ok"`
+	Tool      string         `json:"tool"`
+	Data      any            `json:"data,omitempty"`
+	Error     string         `json:"error,omitempty"`
+	ErrorType string         `json:"error_type,omitempty"`
+	Meta      map[string]any `json:"meta,omitempty"`
+	TS        string         `json:"ts"`
+}
+
+// encodeResult writes r for clients and for the model. Either is the whole text where that fits, else valid JSON of the same shape
+// with long strings shortened around a marker; spill is then called with the whole text, and names the file it went to.
+func encodeResult(tool string, r *ToolResult, at time.Time, spill func(full []byte) (path string, err error)) (client, model string, truncated bool, err error) {
+	j := resultJSON{OK: r.ErrorType == "", Tool: tool, Meta: r.Meta, TS: protocol.FormatTime(at)}
+	if j.OK {
+		j.Data = r.Data
+		if j.Data == nil {
+			j.Data = map[string]any{}
+		}
+	} else {
+		j.Error, j.ErrorType = r.Error, r.ErrorType
+		if r.Data != nil {
+			j.Data = r.Data
+		}
+	}
+	text, err := protocol.Marshal(j)
+	if err != nil {
+		return "", "", false, fmt.Errorf("result of %s: %w", tool, err)
+	}
+	forModel := text
+	if r.ModelData != nil && j.OK {
+		j.Data = r.ModelData
+		if forModel, err = protocol.Marshal(j); err != nil {
+			return "", "", false, fmt.Errorf("result of %s: %w", tool, err)
+		}
+	}
+	if len(forModel) > modelResultBytes || textLines(forModel) > modelResultLines {
+		truncated = true
+		if spill != nil {
+			if path, err := spill(forModel); err == nil {
+				meta := map[string]any{"output_path": path, "truncated": true}
+				for k, v := range r.Meta {
+					if _, ours := meta[k]; !ours {
+						meta[k] = v
+					}
+				}
+				j.Meta = meta
+				if text2, err := protocol.Marshal(j); err == nil {
+					forModel = text2
+				}
+			}
+		}
+		forModel = shorten(forModel, modelResultBytes, modelResultLines)
+	}
+	client = string(text)
+	if len(text) > clientResultBytes {
+		truncated = true
+		client = string(shorten(text, clientResultBytes, 1<<30))
+	}
+	return client, string(forModel), truncated, nil
+}
+
+// textLines counts the line breaks in the strings of a JSON text.
+func textLines(j []byte) int { return bytes.Count(j, []byte(`\n`)) }
+
+// shorten makes j, a JSON object, at most limit bytes and about lines lines long: first its long strings, then its long arrays lose
+// their middle. Keys come out sorted.
+func shorten(j []byte, limit, lines int) []byte {
+	dec := json.NewDecoder(bytes.NewReader(j))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return j
+	}
+	if n := textLines(j); n > lines {
+		v = cutStrings(v, func(s string) string { return cutLines(s, lines*9/10) })
+	}
+	for most := limit; ; most = most * 3 / 4 {
+		short := cutStrings(v, func(s string) string { return cutMiddle(s, most) })
+		if out := protocol.MustMarshal(short); len(out) <= limit && textLines(out) <= lines {
+			return out
+		}
+		if most < 256 {
+			v = short
+			break
+		}
+	}
+	for most := 4096; most > 0; most /= 2 {
+		short := cutArrays(v, most)
+		if out := protocol.MustMarshal(short); len(out) <= limit {
+			return out
+		}
+	}
+	out := protocol.MustMarshal(cutStrings(cutArrays(v, 1), func(s string) string { return cutMiddle(s, 32) }))
+	if len(out) <= limit {
+		return out
+	}
+	top, _ := v.(map[string]any) // thousands of members: keep the head of the result
+	return protocol.MustMarshal(map[string]any{
+		"ok": top["ok"], "tool": top["tool"], "ts": top["ts"], "error_type": top["error_type"], "data": nil, "meta": map[string]any{"truncated": true},
+	})
+}
+
+func cutStrings(v any, cut func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return cut(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = cutStrings(v[i], cut)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k := range v {
+			out[k] = cutStrings(v[k], cut)
+		}
+		return out
+	}
+	return v
+}
+
+func cutArrays(v any, most int) any {
+	switch v := v.(type) {
+	case []any:
+		if len(v) > most {
+			v = v[:most]
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = cutArrays(v[i], most)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k := range v {
+			out[k] = cutArrays(v[k], most)
+		}
+		return out
+	}
+	return v
+}
+
+// cutMiddle keeps head and tail of a text longer than most bytes around a marker.
+func cutMiddle(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	half := most / 2
+	head, tail := s[:half], s[len(s)-half:]
+	cut := len(s) - 2*half
+	return strings.ToValidUTF8(head, "") + fmt.Sprintf("\n[… %d bytes left out …]\n", cut) + strings.ToValidUTF8(tail, "")
+}
+
+// cutLines keeps the first and last lines of a text of more than most lines.
+func cutLines(s string, most int) string {
+	all := strings.SplitAfter(s, "\n")
+	if len(all) <= most {
+		return s
+	}
+	half := most / 2
+	return strings.Join(all[:half], "") + fmt.Sprintf("[… %d lines left out …]\n", len(all)-2*half) + strings.Join(all[len(all)-half:], "")
+}
+
+// spillFile writes the whole output of a call beside the session (0600, directory 0700).
+func spillFile(dir, callID string, full []byte) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(dir, "result-*.json")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if _, err := f.Write(full); err != nil {
+		return "", err
+	}
+	return filepath.ToSlash(f.Name()), f.Close()
+}

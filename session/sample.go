@@ -1,0 +1,411 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Retries of one step (docs/protocol/rind-v2.md section 7.3).
+const (
+	connectTries = 5
+	cutRetries   = 3
+	retryCap     = 60 * time.Second
+)
+
+// reply is one completion as it came in.
+type completion struct {
+	messageID string
+	text      strings.Builder
+	thought   strings.Builder
+	opaque    []json.RawMessage
+	calls     []*madeCall
+	usage     *Usage
+	finish    Finish
+	shown     bool // something of it was told
+}
+
+// madeCall is a call the model wrote.
+type madeCall struct {
+	id         string // ours
+	providerID string
+	name       string
+	raw        string
+	ended      bool
+}
+
+// sample makes one completion and records it; the result is the step it made (stepFinal or stepCalls).
+func (w *work) sample(ctx context.Context) (string, error) {
+	msgs, err := w.messages()
+	if err != nil {
+		return "", err
+	}
+	w.noteContext(msgs)
+	req := ModelRequest{Model: w.t.Selection.Model, Effort: w.t.Selection.Effort, Messages: msgs, Tools: w.specs, Session: w.t.Session()}
+	tries, cuts := 0, 0
+	for {
+		c := &completion{messageID: w.t.s.all.cfg.IDs.Hex32()}
+		err := w.stream(ctx, req, c)
+		if err == nil {
+			return w.record(c)
+		}
+		if cause := context.Cause(ctx); cause != nil {
+			return "", cause
+		}
+		m, ok := errors.AsType[*ModelError](err)
+		if !ok {
+			return "", err
+		}
+		switch retry := retryOf(m, c.shown); {
+		case retry == retryConnect && tries+1 < connectTries:
+			delay := connectDelay(tries, m.RetryAfter)
+			tries++
+			w.Log.Info("retry", "session", w.t.Session(), "turn", w.t.ID, "fault", m.Fault, "status", m.Status, "delay", delay)
+			if err := w.Pause(ctx, delay); err != nil {
+				return "", err
+			}
+		case retry == retryCut && cuts < cutRetries:
+			cuts++
+			delay := time.Duration(1<<cuts) * time.Second
+			if err := w.retry(cuts, delay, c, m); err != nil {
+				return "", err
+			}
+			if err := w.Pause(ctx, delay); err != nil {
+				return "", err
+			}
+		default:
+			if retry == retryCut {
+				m = &ModelError{Fault: FaultCut, Message: m.Message, Status: m.Status, Cause: m}
+			}
+			return "", providerFailure(m)
+		}
+	}
+}
+
+type retryKind uint8
+
+const (
+	retryNever retryKind = iota
+	retryConnect
+	retryCut
+)
+
+// retryOf says whether a failed attempt may be made again: nothing was told yet (connecting), or the stream broke.
+func retryOf(m *ModelError, shown bool) retryKind {
+	switch m.Fault {
+	case FaultCut:
+		return retryCut
+	case FaultRate, FaultServer, FaultNetwork, FaultTimeout, FaultBadReply:
+		if shown {
+			return retryCut
+		}
+		return retryConnect
+	}
+	return retryNever
+}
+
+// connectDelay is 2 to 10 s, or what the provider asked for.
+func connectDelay(tries int, after time.Duration) time.Duration {
+	if after > 0 {
+		return min(after, retryCap)
+	}
+	return min(time.Duration(2+2*tries)*time.Second, 10*time.Second)
+}
+
+// retry tells that the text of this step is discarded.
+func (w *work) retry(attempt int, delay time.Duration, c *completion, m *ModelError) error {
+	b := &protocol.TurnStepRetry{Attempt: attempt, Reason: "stream_interrupted"}
+	b.More.MessageID, b.More.DelayMS, b.More.Message = c.messageID, delay.Milliseconds(), m.Message
+	err := w.t.View(func(_ *State, open *OpenTurn, _ *History) { b.More.DiscardFrom = open.TextFirst })
+	if err == nil {
+		w.t.Note(b)
+	}
+	return err
+}
+
+// stream reads one completion, telling its text as it comes.
+func (w *work) stream(ctx context.Context, req ModelRequest, c *completion) error {
+	t := w.t
+	for chunk, err := range w.model.Model.Generate(ctx, req) {
+		if err != nil {
+			return err
+		}
+		switch chunk.Kind {
+		case ChunkText:
+			c.shown = true
+			c.text.WriteString(chunk.Text)
+			t.Say(c.messageID, chunk.Text)
+		case ChunkReasoning:
+			c.shown = true
+			c.thought.WriteString(chunk.Text)
+			t.Think(c.messageID, chunk.Text)
+		case ChunkOpaque:
+			c.opaque = append(c.opaque, bytes.Clone(chunk.Opaque))
+		case ChunkCallStart:
+			c.shown = true
+			mc := &madeCall{providerID: chunk.CallID, name: strings.ToValidUTF8(chunk.Name, "\uFFFD")}
+			if mc.id, err = w.callID(c, chunk.CallID); err != nil {
+				return err
+			}
+			c.calls = append(c.calls, mc)
+			t.Note(&protocol.ToolInputStarted{ToolCallID: mc.id, ToolName: mc.name})
+		case ChunkCallDelta:
+			if mc := c.call(chunk.CallID); mc != nil {
+				t.Type(mc.id, mc.name, strings.ToValidUTF8(chunk.Text, "\uFFFD"))
+			}
+		case ChunkCallEnd:
+			mc := c.call(chunk.CallID)
+			if mc == nil {
+				continue
+			}
+			mc.raw, mc.ended = strings.ToValidUTF8(chunk.Text, "\uFFFD"), true
+			t.Note(&protocol.ToolInputEnded{ToolCallID: mc.id, ToolName: mc.name})
+		case ChunkUsage:
+			u := chunk.Usage
+			c.usage = &u
+		case ChunkFinish:
+			c.finish = chunk.Finish
+		}
+	}
+	if cause := context.Cause(ctx); cause != nil && c.finish == "" {
+		return cause
+	}
+	if c.finish == "" {
+		return &ModelError{Fault: FaultCut, Message: "The model's answer ended before it was complete."}
+	}
+	return nil
+}
+
+// call finds the newest open call the provider names so.
+func (c *completion) call(providerID string) *madeCall {
+	for i := len(c.calls) - 1; i >= 0; i-- {
+		if mc := c.calls[i]; mc.providerID == providerID && !mc.ended {
+			return mc
+		}
+	}
+	return nil
+}
+
+// callID keeps the provider's id unless it is empty, odd, or was used in this session before: then nobody sees it.
+func (w *work) callID(c *completion, id string) (string, error) {
+	used := id == "" || len(id) > 128 || strings.ToValidUTF8(id, "") != id
+	for _, mc := range c.calls {
+		used = used || mc.id == id
+	}
+	if !used {
+		if err := w.t.View(func(_ *State, _ *OpenTurn, past *History) { used = past.usedCallID(id) }); err != nil {
+			return "", err
+		}
+	}
+	if used {
+		return "call_" + w.t.s.all.cfg.IDs.Hex32()[:24], nil
+	}
+	return id, nil
+}
+
+// record stores what a completion said, in one transaction and in the order of docs/protocol/rind-v2.md section 5.1.
+func (w *work) record(c *completion) (string, error) {
+	bodies := []protocol.Body{w.stats(c)}
+	thought := c.thought.String()
+	if thought != "" || len(c.opaque) > 0 {
+		r := &protocol.ReasoningCompleted{Content: thought, ContentChars: protocol.CharLen(thought)}
+		r.More.MessageID, r.More.Provider, r.More.Model = c.messageID, w.model.Info.Provider, w.t.Selection.Model
+		r.More.Hidden = thought == ""
+		if len(c.opaque) > 0 {
+			r.More.Opaque = protocol.MustMarshal(c.opaque)
+		}
+		bodies = append(bodies, r)
+	}
+	if c.finish == FinishLength || c.finish == FinishFilter {
+		if err := w.t.Record(bodies...); err != nil {
+			return "", err
+		}
+		if c.finish == FinishLength {
+			return "", &Failure{Type: protocol.FailTruncated, Status: "failed", Source: "provider", Message: "The model's answer was cut off at its length limit."}
+		}
+		return "", &Failure{Type: protocol.FailFiltered, Status: "rejected", Source: "provider", Message: "The provider's content filter stopped the answer."}
+	}
+	if text := strings.ToValidUTF8(c.text.String(), "\uFFFD"); text != "" {
+		bodies = append(bodies, &protocol.AssistantMessageCompleted{Content: text, ContentChars: protocol.CharLen(text), MessageID: c.messageID})
+	}
+	step := stepFinal
+	var batch strings.Builder
+	for _, mc := range c.calls {
+		if !mc.ended {
+			return "", &Failure{Type: protocol.FailInterrupted, Status: "failed", Source: "provider", Message: "The model began a tool call and did not finish it."}
+		}
+		step = stepCalls
+		r := requested(mc, c.messageID)
+		bodies = append(bodies, r)
+		if mc.name == "update_plan" {
+			if plan := planOf(r.Arguments); plan != nil {
+				bodies = append(bodies, &protocol.PlanUpdated{ToolCallID: mc.id, Plan: plan})
+			}
+		}
+		batch.WriteString(mc.name + " " + mc.raw + "\n")
+	}
+	if err := w.t.Record(bodies...); err != nil {
+		return "", err
+	}
+	return step, w.repeated(batch.String())
+}
+
+// repeated fails a turn that asks for the same calls over and over.
+func (w *work) repeated(batch string) error {
+	if batch == "" || batch != w.lastBatch {
+		w.lastBatch, w.repeats = batch, 0
+		return nil
+	}
+	if w.repeats++; w.repeats < maxRepeats {
+		return nil
+	}
+	return &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: "The model asked for the same tool calls again and again; the turn was stopped."}
+}
+
+// requested makes the fact of one call. Arguments that are no JSON object are kept as text and shown as {}.
+func requested(mc *madeCall, messageID string) *protocol.ToolRequested {
+	r := &protocol.ToolRequested{ToolCallID: mc.id, ToolName: mc.name, ArgsPreview: protocol.Prefix(mc.raw, 500)}
+	r.More.MessageID = messageID
+	if mc.providerID != mc.id {
+		r.More.ProviderID = mc.providerID
+	}
+	args, same, ok := objectOf(mc.raw)
+	r.Arguments = args
+	if !ok {
+		r.More.Bad = true
+	}
+	if !same {
+		r.More.Raw = mc.raw
+	}
+	return r
+}
+
+// objectOf reads raw as a JSON object; empty text is {}. Lone surrogates become U+FFFD, nesting over 256 is refused.
+func objectOf(raw string) (args json.RawMessage, same, ok bool) {
+	trimmed := strings.TrimSpace(raw)
+	if trimmed == "" {
+		return json.RawMessage(`{}`), true, true
+	}
+	if trimmed[0] != '{' || !json.Valid([]byte(trimmed)) || depth(trimmed) > 256 {
+		return json.RawMessage(`{}`), false, false
+	}
+	if !strings.Contains(trimmed, `\u`) && !strings.Contains(trimmed, "\u2028") && !strings.Contains(trimmed, "\u2029") {
+		var out bytes.Buffer
+		if json.Compact(&out, []byte(trimmed)) == nil {
+			return out.Bytes(), true, true
+		}
+	}
+	dec := json.NewDecoder(strings.NewReader(trimmed))
+	dec.UseNumber()
+	var v map[string]any
+	if dec.Decode(&v) != nil {
+		return json.RawMessage(`{}`), false, false
+	}
+	return protocol.MustMarshal(v), true, true
+}
+
+// depth is how deep s, valid JSON, nests.
+func depth(s string) int {
+	deep, most, quoted := 0, 0, false
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			deep++
+			most = max(most, deep)
+		case c == '}' || c == ']':
+			deep--
+		}
+	}
+	return most
+}
+
+// planOf reads the arguments of update_plan; nil when they are no plan.
+func planOf(args json.RawMessage) []protocol.PlanStep {
+	var a struct {
+		Plan []protocol.PlanStep `json:"plan"`
+	}
+	if json.Unmarshal(args, &a) != nil || a.Plan == nil {
+		return nil
+	}
+	busy := 0
+	for _, s := range a.Plan {
+		switch s.Status {
+		case "in_progress":
+			busy++
+		case "pending", "completed", "cancelled":
+		default:
+			return nil
+		}
+		if s.Step == "" {
+			return nil
+		}
+	}
+	if busy > 1 {
+		return nil
+	}
+	return a.Plan
+}
+
+// stats makes the note of what a sampling used.
+func (w *work) stats(c *completion) protocol.Body {
+	window := w.model.Info.Window
+	if window == 0 {
+		window = windowTokens
+	}
+	st := protocol.Stats{SamplingKind: "assistant", ContextWindowTokens: window, Anchor: "provider"}
+	u := c.usage
+	if u == nil {
+		st.Anchor = "estimate"
+		u = &Usage{Input: w.estimate, Output: tokens(c.text.Len() + c.thought.Len())}
+	}
+	st.InputTokens, st.CachedInputTokens, st.OutputTokens, st.ReasoningOutputTokens = u.Input, u.Cached, u.Output, u.Reasoning
+	st.TotalTokens = u.Input + u.Output
+	if u.Input > 0 {
+		st.CacheHitRate = float64(u.Cached) / float64(u.Input)
+	}
+	st.ContextUsagePercent = float64(st.TotalTokens) / float64(window)
+	b := &protocol.TokenStatsUpdated{Stats: st}
+	b.More.Model, b.More.Provider = w.t.Selection.Model, w.model.Info.Provider
+	return b
+}
+
+// tokens estimates the tokens of a text of n bytes.
+func tokens(n int) int { return (n + 3) / 4 }
+
+// noteContext tells what the next request is made of.
+func (w *work) noteContext(msgs []Message) {
+	sections := []protocol.Section{
+		{Key: "system", Label: "System prompt"}, {Key: "tools", Label: "Tools"}, {Key: "user", Label: "User messages"},
+		{Key: "assistant", Label: "Assistant messages"}, {Key: "results", Label: "Tool results"},
+	}
+	for _, s := range w.specs {
+		sections[1].Tokens += tokens(len(s.Description) + len(s.Schema) + len(s.Name))
+	}
+	for _, m := range msgs {
+		i := map[Role]int{RoleSystem: 0, RoleUser: 2, RoleAssistant: 3, RoleTool: 4}[m.Role]
+		n := len(m.Text)
+		for _, c := range m.Calls {
+			n += len(c.Name) + len(c.Arguments)
+		}
+		sections[i].Messages++
+		sections[i].Tokens += tokens(n)
+	}
+	b := &protocol.ContextBuilt{MessageCount: len(msgs), Stats: map[string]int{}, Decisions: protocol.ContextDecisions{RindDocsTruncatedScopes: []string{}}}
+	for _, s := range sections {
+		b.More.EstimatedTotal += s.Tokens
+		b.Stats[s.Key+"_tokens"] = s.Tokens
+	}
+	b.More.Sections, b.More.Window = sections, w.model.Info.Window
+	w.estimate = b.More.EstimatedTotal
+	w.t.Note(b)
+}

@@ -1,0 +1,288 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+const (
+	progressEvery = 10 * time.Second
+	// toolGrace is how long a tool may take to come back after its turn was cancelled: TERM, 1 s, KILL, 2 s to confirm, and a little.
+	toolGrace = 4 * time.Second
+)
+
+// runCalls works the open calls of a step off in order. A call from before a restart is told by what the log says of it.
+func (w *work) runCalls(ctx context.Context, calls []CallState) error {
+	for i := range calls {
+		if err := w.runCall(ctx, &calls[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runCall ends with the call's result in the log, or with an error that ends the turn.
+func (w *work) runCall(ctx context.Context, c *CallState) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	tool := w.tool(c.Name)
+	if refused := w.check(tool, c); refused != nil {
+		return w.result(c, 0, refused)
+	}
+	call := ToolCall{
+		ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: w.Roots(w.workspace),
+	}
+	spec := tool.Spec()
+	if !c.Started {
+		refused, err := w.consent(ctx, spec, &call, c)
+		if err != nil {
+			return err
+		}
+		if refused != nil {
+			return w.result(c, 0, refused)
+		}
+		started := &protocol.ToolCallStarted{ToolCallID: c.ID, ToolName: c.Name}
+		started.More.ReadOnly = spec.ReadOnly
+		if err := w.t.Record(started); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	r, err := w.run(ctx, tool, call)
+	if errors.Is(context.Cause(ctx), errLeave) {
+		return errLeave
+	}
+	if err != nil {
+		return err
+	}
+	return w.result(c, time.Since(began), &r)
+}
+
+// check refuses what cannot be run at all.
+func (w *work) check(tool Tool, c *CallState) *ToolResult {
+	switch {
+	case tool == nil:
+		return &ToolResult{
+			Status: protocol.ToolUnavailable, ErrorType: protocol.ErrToolNotFound,
+			Error: fmt.Sprintf("There is no tool %q. Tools: %s.", protocol.Prefix(c.Name, 100), w.toolNames()),
+		}
+	case c.Bad:
+		return &ToolResult{
+			Status: protocol.ToolRejected, ErrorType: protocol.ErrToolArgsJSON,
+			Error: fmt.Sprintf("The arguments are not a JSON object: %q. They must match %s.", protocol.Prefix(c.Raw, 120), tool.Spec().Schema),
+		}
+	}
+	var args map[string]any
+	if err := json.Unmarshal(c.Arguments, &args); err != nil {
+		return &ToolResult{Status: protocol.ToolRejected, ErrorType: protocol.ErrToolArgsJSON, Error: "The arguments are not a JSON object."}
+	}
+	for k, v := range args { // null is absent
+		if v == nil {
+			delete(args, k)
+		}
+	}
+	if err := w.schemas[c.Name].Validate(args); err != nil {
+		return &ToolResult{
+			Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments,
+			Error: fmt.Sprintf("Invalid arguments for %s: %s", c.Name, argumentFault(err)),
+		}
+	}
+	return nil
+}
+
+// argumentFault is the last, most exact part of a validation error.
+func argumentFault(err error) string {
+	text := err.Error()
+	if i := strings.LastIndex(text, "validating /"); i >= 0 {
+		text = text[i+len("validating "):]
+	}
+	return strings.TrimPrefix(text, "validating root: ")
+}
+
+// consent asks the policy, and a person where the policy says so. A result refuses the call.
+func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *CallState) (*ToolResult, error) {
+	rejected := &ToolResult{
+		Status: protocol.ToolRejected, ErrorType: protocol.ErrApprovalRejected, Error: "The user rejected this call.",
+	}
+	if c.Rejected {
+		return rejected, nil
+	}
+	v := Verdict{Effect: "ask", Title: spec.Name}
+	if spec.ReadOnly || spec.Kind == "think" {
+		v.Effect = "allow"
+	}
+	if w.Policy != nil {
+		var err error
+		if v, err = w.Policy.Judge(ctx, w.mode, spec, *call); err != nil {
+			return nil, err
+		}
+	}
+	call.Outside = v.Outside
+	switch {
+	case v.Effect == "allow", v.Effect == "ask" && c.Allowed:
+		return nil, nil
+	case v.Effect == "deny":
+		r := &ToolResult{Status: protocol.ToolRejected, ErrorType: v.ErrorType, Error: v.Reason}
+		if r.ErrorType == "" {
+			r.ErrorType = protocol.ErrPermissionDenied
+		}
+		return r, nil
+	case w.Unattended:
+		return &ToolResult{
+			Status: protocol.ToolRejected, ErrorType: protocol.ErrApprovalUnavailable, Error: "This call needs consent and nobody can be asked.",
+		}, nil
+	}
+	ask := &protocol.ApprovalRequested{ToolCallID: call.ID, ToolName: call.Name, Title: v.Title, Arguments: call.Arguments}
+	ask.More.Rule = v.Rule
+	allowed, err := w.t.RequestApproval(ask)
+	if err != nil {
+		return nil, err
+	}
+	if !allowed {
+		return rejected, nil
+	}
+	return nil, nil
+}
+
+// run calls the tool on a goroutine of its own, so that one which ignores its context cannot hold the turn.
+func (w *work) run(ctx context.Context, tool Tool, call ToolCall) (ToolResult, error) {
+	type ran struct {
+		r   ToolResult
+		err error
+	}
+	ch := make(chan ran, 1)
+	go func() {
+		var out ran
+		defer func() {
+			if r := recover(); r != nil {
+				out.err = fmt.Errorf("panic in tool %s: %v\n%s", call.Name, r, debug.Stack())
+			}
+			ch <- out
+		}()
+		out.r, out.err = tool.Run(ctx, call, &toolProgress{t: w.t, call: call})
+	}()
+	var tick <-chan time.Time
+	if tool.Spec().Kind == "execute" {
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	began := time.Now()
+	done := ctx.Done()
+	var grace <-chan time.Time
+	for {
+		select {
+		case out := <-ch:
+			return w.ended(ctx, call, out.r, out.err)
+		case <-tick:
+			(&toolProgress{t: w.t, call: call}).Say(fmt.Sprintf("still running (%ds)", int(time.Since(began).Round(time.Second)/time.Second)))
+		case <-done:
+			done = nil
+			timer := time.NewTimer(toolGrace)
+			defer timer.Stop()
+			grace = timer.C
+		case <-grace:
+			return cancelledResult(), nil
+		}
+	}
+}
+
+func cancelledResult() ToolResult {
+	return ToolResult{
+		Status: protocol.ToolCancelled, ErrorType: protocol.ErrCancelled, Error: "The turn was cancelled before this call finished.",
+	}
+}
+
+// ended turns what a tool returned into its result.
+func (w *work) ended(ctx context.Context, call ToolCall, r ToolResult, err error) (ToolResult, error) {
+	switch {
+	case err == nil:
+		return r, nil
+	case context.Cause(ctx) != nil:
+		return cancelledResult(), nil
+	case protocol.KindOf(err) == protocol.PersistenceError:
+		return ToolResult{}, err
+	}
+	e := w.t.s.all.internal(fmt.Errorf("tool %s: %w", call.Name, err))
+	return ToolResult{Status: protocol.ToolFailed, ErrorType: protocol.ErrInternal, Error: e.Message}, nil
+}
+
+// result records how a call ended, with the changes it made, in one transaction.
+func (w *work) result(c *CallState, took time.Duration, r *ToolResult) error {
+	status := r.Status
+	switch {
+	case status != "":
+	case r.ErrorType != "":
+		status = protocol.ToolFailed
+	default:
+		status = protocol.ToolCompleted
+	}
+	spill := func(full []byte) (string, error) {
+		if w.Outputs == nil {
+			return "", errors.New("no output directory")
+		}
+		return spillFile(w.Outputs(w.t.Session()), c.ID, full)
+	}
+	client, model, cut, err := encodeResult(c.Name, r, w.Now(), spill)
+	if err != nil {
+		r = &ToolResult{ErrorType: protocol.ErrInternal, Error: w.t.s.all.internal(err).Message}
+		status = protocol.ToolFailed
+		client, model, cut, _ = encodeResult(c.Name, r, w.Now(), nil)
+	}
+	var bodies []protocol.Body
+	seen := map[string]bool{}
+	for i := range r.Changes {
+		ch := r.Changes[i]
+		ch.ToolCallID = c.ID
+		ch.More.First = !seen[ch.FilePath]
+		seen[ch.FilePath] = true
+		bodies = append(bodies, &ch)
+	}
+	if len(bodies) > 0 {
+		if err := w.t.View(func(_ *State, open *OpenTurn, _ *History) {
+			for _, b := range bodies {
+				ch := b.(*protocol.FileChange)
+				for _, f := range open.Files {
+					if f == ch.FilePath {
+						ch.More.First = false
+					}
+				}
+			}
+		}); err != nil {
+			return err
+		}
+	}
+	b := &protocol.ToolResult{
+		ToolCallID: c.ID, ToolName: c.Name, Status: status, Result: client, ErrorType: r.ErrorType, ErrorSource: "tool",
+		DurationMS: took.Milliseconds(),
+	}
+	if model != client {
+		b.More.ModelText = model
+	}
+	b.More.Attachments, b.More.Truncated = r.Attachments, cut
+	return w.t.Record(append(bodies, b)...)
+}
+
+// toolProgress is a running tool's way to the user.
+type toolProgress struct {
+	t    *Turn
+	call ToolCall
+}
+
+// Say implements Progress.
+func (p *toolProgress) Say(message string) {
+	p.t.Note(&protocol.ToolProgress{ToolCallID: p.call.ID, ToolName: p.call.Name, Payload: protocol.Progress{Message: message}})
+}
+
+// Ask implements Progress.
+func (p *toolProgress) Ask(_ context.Context, question string, options []protocol.Choice) (string, error) {
+	return p.t.AskUser(p.call.ID, question, options)
+}

@@ -1,0 +1,64 @@
+# Everything here is plain Go; `make check` is what a change must pass. See CONTRIBUTING.md.
+
+FUZZTIME    ?= 60s
+CHAOSROUNDS ?= 20
+ARGS        ?= --help
+
+# A build is a function of the sources: no paths, no C compiler. The version is the commit, read back with debug.ReadBuildInfo.
+BUILD = CGO_ENABLED=0 go build -trimpath -buildvcs=auto -ldflags='-s -w'
+
+.PHONY: build run test race fuzz bench golden chaos check fmt lint tidy layers cross
+
+build:
+	$(BUILD) -o bin/rind ./cmd/rind
+
+run:
+	go run ./cmd/rind $(ARGS)
+
+test:
+	go test ./...
+
+race:
+	CGO_ENABLED=1 go test -race ./...
+
+# Every fuzz target of the tree, one after the other: `go test -fuzz` takes only one at a time.
+fuzz:
+	@grep -rnoE --include='*_test.go' '^func Fuzz[A-Za-z0-9_]*' . | sed -E 's|/[^/]*:[0-9]+:func | |' | sort -u | \
+	while read -r dir name; do \
+		echo "== $$dir $$name ($(FUZZTIME))"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$dir" || exit 1; \
+	done
+
+bench:
+	go test -run '^$$' -bench . -benchmem ./...
+
+# Rewrites the golden files of every package that has an -update flag. Read the difference like code.
+golden:
+	@grep -rlE --include='*_test.go' 'flag\.Bool\("update"' . | xargs -r -n1 dirname | sort -u | \
+	while read -r dir; do echo "== $$dir"; go test -count=1 "$$dir" -update || exit 1; done
+
+# Tests named TestChaos… play faults at random; `make test` runs each once.
+chaos:
+	go test -run '^TestChaos' -count=$(CHAOSROUNDS) -timeout 60m ./...
+
+check: fmt lint tidy layers cross test
+
+fmt:
+	@out=$$(go tool gofumpt -l .) || exit 1; if [ -n "$$out" ]; then echo "not gofumpt-clean:"; echo "$$out"; exit 1; fi
+
+lint:
+	go vet ./...
+	go tool staticcheck ./...
+
+# Offline: what the module cache does not hold is not asked for.
+tidy:
+	@if out=$$(GOFLAGS=-mod=mod GOPROXY=off go mod tidy -diff 2>&1); then :; \
+	elif echo "$$out" | grep -q '^diff '; then echo "go.mod or go.sum is not tidy:"; echo "$$out"; exit 1; \
+	else echo "tidy: not checked, the module cache lacks a module that only tidying needs"; fi
+
+layers:
+	go test ./internal/archtest
+
+cross:
+	GOOS=windows CGO_ENABLED=0 go build ./...
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build ./...

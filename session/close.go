@@ -186,6 +186,9 @@ func (s *Session) write(e *ending, then func(Outcome, error)) {
 
 // retryLater keeps trying to store the end of a turn, every second, while nothing else does.
 func (s *Session) retryLater(e *ending) {
+	if s.stopping {
+		return
+	}
 	s.unsettled = e
 	s.after(time.Second, func() {
 		if s.unsettled != e || s.starting != nil || s.run != nil {

@@ -23,6 +23,7 @@ const (
 	streamText streamKind = iota
 	streamThought
 	streamArguments
+	streamNote // not text: a body of its own, kept in its place
 )
 
 // piece is gathered text of one stream.
@@ -32,6 +33,7 @@ type piece struct {
 	name  string // tool name
 	text  []byte
 	chars int
+	body  protocol.Body // of streamNote
 }
 
 // gather collects the text an agent says until it is time to append it. The agent writes; the session's goroutine takes.
@@ -117,6 +119,26 @@ func (g *gather) add(kind streamKind, id, name, text string) {
 	g.t.s.post(g.flush)
 }
 
+// note puts bodies that are no text in line with it.
+func (g *gather) note(bodies []protocol.Body) {
+	g.mu.Lock()
+	if g.closed {
+		g.mu.Unlock()
+		return
+	}
+	for _, b := range bodies {
+		g.pieces = append(g.pieces, piece{kind: streamNote, body: b})
+	}
+	g.stream = piece{kind: streamNote}
+	if g.posted {
+		g.mu.Unlock()
+		return
+	}
+	g.posted = true
+	g.mu.Unlock()
+	g.t.s.post(g.flush)
+}
+
 // post asks for a flush when the time is up.
 func (g *gather) post() {
 	g.mu.Lock()
@@ -147,6 +169,10 @@ func (g *gather) flush() {
 	bytes := 0
 	var ls []line
 	for _, p := range pieces {
+		if p.kind == streamNote {
+			ls = append(ls, line{g.t.ID, p.body})
+			continue
+		}
 		bytes += len(p.text)
 		text := string(p.text)
 		for len(text) > 0 {

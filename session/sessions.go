@@ -416,6 +416,7 @@ func (s *Session) shutdown() {
 		p.withdraw(stopShutdown)
 	}
 	s.queue = nil
+	s.unsettled = nil // left to the next process
 	if s.run != nil {
 		s.run.stop()
 	}

@@ -194,16 +194,8 @@ func starts(bodies []protocol.Body) bool {
 	return false
 }
 
-// Note appends small progress without waiting for the disk.
-func (t *Turn) Note(bodies ...protocol.Body) {
-	t.s.post(func() {
-		if t.s.next.turn(t.ID) == nil {
-			return
-		}
-		t.gather.flush()
-		t.s.append(lines(t.ID, bodies...), nil)
-	})
-}
+// Note appends small progress without waiting for the disk, in order with the text said before and after.
+func (t *Turn) Note(bodies ...protocol.Body) { t.gather.note(bodies) }
 
 // failure turns what an agent returned into the failure the turn ends with.
 func (t *Turn) failure(err error) *Failure {

@@ -89,11 +89,10 @@ func (b *Backing) Open(instance string) *Store {
 	return &Store{b: b, instance: instance}
 }
 
-// Kill plays the death of the process: the instance is not alive any more and nothing it has under way is acknowledged.
+// Kill plays the death of the process: the instance is not alive any more and nothing it has under way is stored.
 func (s *Store) Kill() {
 	s.mu.Lock()
 	s.closed = true
-	s.pending = nil
 	s.mu.Unlock()
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()

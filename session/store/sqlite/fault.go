@@ -1,0 +1,68 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/rind-dev/rind/session"
+)
+
+const busyLimit = 5 * time.Second
+
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED || e.Code() == sqlite3.SQLITE_PROTOCOL)
+}
+
+// jitter waits 100-500 µs, so that processes that collide do not collide again.
+func jitter() { time.Sleep(time.Duration(100+rand.IntN(400)) * time.Microsecond) }
+
+// fault says what went wrong with the file, in one line with what to do, wrapping the port's error.
+func (s *Store) fault(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []error{
+		session.ErrNotFound, session.ErrExists, session.ErrBusy, session.ErrFenced, session.ErrGap, session.ErrFull, session.ErrReadOnly,
+		session.ErrCorrupt, session.ErrNewer, session.ErrKeyUsed, session.ErrClosed,
+	} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
+			return fmt.Errorf("%w: %s stayed locked for %s", errLocked, s.path, busyLimit)
+		case sqlite3.SQLITE_FULL:
+			return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
+		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
+			return fmt.Errorf("%w: %s: check its permissions and those of its folder", session.ErrReadOnly, s.path)
+		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
+			return fmt.Errorf("%w: %s: run 'rind doctor'; the file was left as it is", session.ErrCorrupt, s.path)
+		case sqlite3.SQLITE_IOERR:
+			if diskFull(s.path) || strings.Contains(err.Error(), "no space") {
+				return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
+			}
+			return fmt.Errorf("%w: %s: input/output error (%d)", session.ErrReadOnly, s.path, e.Code())
+		}
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
+	}
+	if errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("%w: %s: check its permissions", session.ErrReadOnly, s.path)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// errLocked is a store that stayed locked: not the session's lease, so not session.ErrBusy.
+var errLocked = errors.New("store is locked by another process")

@@ -1,0 +1,308 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+)
+
+const entryColumns = "e.seq, coalesce(t.turn, ''), e.kind, e.time, e.event, e.more, e.number, e.count"
+
+// entries runs a query over entryColumns. All rows are read before it returns: no read transaction stays open.
+func (s *Store) entries(ctx context.Context, limit int, query string, args ...any) ([]session.Entry, error) {
+	db, err := s.db()
+	if err != nil {
+		return nil, err
+	}
+	out, err := retry(ctx, func() ([]session.Entry, error) {
+		rows, err := db.QueryContext(ctx, query, args...)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		out := make([]session.Entry, 0, min(limit, 256))
+		for rows.Next() {
+			var e session.Entry
+			var turn string
+			var seq, kind, micros int64
+			var event, more []byte
+			if err := rows.Scan(&seq, &turn, &kind, &micros, &event, &more, &e.PortableFirst, &e.PortableCount); err != nil {
+				return nil, err
+			}
+			e.Seq, e.Turn, e.Kind, e.Time = session.Seq(seq), session.TurnID(turn), protocol.Kind(kind), time.UnixMicro(micros).UTC()
+			e.Event, e.More = event, more
+			if event != nil && !json.Valid(event) || more != nil && !json.Valid(more) {
+				return nil, fmt.Errorf("%w: %s: entry %d is not readable", session.ErrCorrupt, s.path, seq)
+			}
+			out = append(out, e)
+		}
+		return out, rows.Err()
+	})
+	return out, s.fault("read", err)
+}
+
+// inView is the condition of a view. Facts are found through an index of their own, so that a page costs the same however
+// many increments lie between.
+func inView(v protocol.View) string {
+	switch v {
+	case protocol.ViewFacts:
+		return " AND e.class = 0"
+	case protocol.ViewDurable:
+		return " AND e.class = 0 AND e.view = " + strconv.Itoa(int(protocol.Durable))
+	case protocol.ViewTasks:
+		return " AND e.class = 0 AND e.view = " + strconv.Itoa(int(protocol.DurableTask))
+	default:
+		return ""
+	}
+}
+
+func (s *Store) exists(ctx context.Context, id session.SessionID, n int) error {
+	if n > 0 {
+		return nil
+	}
+	_, err := s.Session(ctx, id)
+	return err
+}
+
+// Read implements session.Log.
+func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
+	out, err := s.entries(ctx, limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq > ?"+
+		inView(v)+" ORDER BY e.seq LIMIT ?", string(id), int64(after), limit)
+	if err != nil {
+		return nil, err
+	}
+	return out, s.exists(ctx, id, len(out))
+}
+
+// ReadBack implements session.Log.
+func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
+	if before == 0 {
+		before = 1 << 62
+	}
+	out, err := s.entries(ctx, limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq < ?"+
+		inView(v)+" ORDER BY e.seq DESC LIMIT ?", string(id), int64(before), limit)
+	if err != nil {
+		return nil, err
+	}
+	return out, s.exists(ctx, id, len(out))
+}
+
+// ReadTurn implements session.Log.
+func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
+	out, err := s.entries(ctx, limit, "SELECT "+entryColumns+" FROM entries e JOIN turns t ON t.id = e.turn WHERE e.turn = (SELECT id FROM turns WHERE turn = ?) AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
+		string(turn), after-1, after, limit)
+	if err != nil || len(out) > 0 {
+		return out, err
+	}
+	_, err = s.TurnSession(ctx, turn)
+	return out, err
+}
+
+// one reads a single row.
+func (s *Store) one(ctx context.Context, what, query string, args []any, dest ...any) error {
+	db, err := s.db()
+	if err != nil {
+		return err
+	}
+	_, err = retry(ctx, func() (struct{}, error) { return struct{}{}, db.QueryRowContext(ctx, query, args...).Scan(dest...) })
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("%s: %w", what, session.ErrNotFound)
+	}
+	return s.fault("read", err)
+}
+
+// TurnSession implements session.Log.
+func (s *Store) TurnSession(ctx context.Context, turn session.TurnID) (session.SessionID, error) {
+	var id string
+	err := s.one(ctx, "turn "+string(turn), "SELECT s.session FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ?", []any{string(turn)}, &id)
+	return session.SessionID(id), err
+}
+
+const metaColumns = "session, conversation, workspace, parent, created, head, owner, activity, title, preview, messages, tool_calls, user_prompt, metadata, touched"
+
+func (s *Store) scanMeta(row scanner) (session.Meta, int64, error) {
+	var m session.Meta
+	var id, parent string
+	var created, head, activity, touched int64
+	var metadata []byte
+	if err := row.Scan(&id, &m.ConversationID, &m.Workspace, &parent, &created, &head, &m.Owner, &activity, &m.Title, &m.Preview, &m.Messages, &m.ToolCalls, &m.UserPrompt, &metadata, &touched); err != nil {
+		return m, 0, err
+	}
+	m.ID, m.Parent, m.Created, m.Head = session.SessionID(id), session.SessionID(parent), time.UnixMicro(created).UTC(), session.Seq(head)
+	m.Activity, m.Metadata = time.UnixMicro(activity).UTC(), metadata
+	return m, touched, nil
+}
+
+func (s *Store) meta(ctx context.Context, what, where string, arg any) (session.Meta, error) {
+	db, err := s.db()
+	if err != nil {
+		return session.Meta{}, err
+	}
+	m, err := retry(ctx, func() (session.Meta, error) {
+		m, _, err := s.scanMeta(db.QueryRowContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+where, arg))
+		return m, err
+	})
+	if errors.Is(err, sql.ErrNoRows) {
+		return m, fmt.Errorf("%s: %w", what, session.ErrNotFound)
+	}
+	m.OwnerAlive = s.inst.alive(m.Owner)
+	return m, s.fault("read", err)
+}
+
+// Session implements session.Log.
+func (s *Store) Session(ctx context.Context, id session.SessionID) (session.Meta, error) {
+	return s.meta(ctx, "session "+string(id), "session = ?", string(id))
+}
+
+// Conversation implements session.Log.
+func (s *Store) Conversation(ctx context.Context, conv string) (session.Meta, error) {
+	return s.meta(ctx, "conversation "+conv, "conversation = ?", conv)
+}
+
+// Fold implements session.Log.
+func (s *Store) Fold(ctx context.Context, id session.SessionID) ([]byte, session.Seq, error) {
+	var fold []byte
+	var seq int64
+	err := s.one(ctx, "session "+string(id), "SELECT fold, fold_seq FROM sessions WHERE session = ?", []any{string(id)}, &fold, &seq)
+	return fold, session.Seq(seq), err
+}
+
+// Key implements session.Log.
+func (s *Store) Key(ctx context.Context, id session.SessionID, surface, key string) (session.Key, error) {
+	k := session.Key{Surface: surface, Key: key}
+	var turn string
+	err := s.one(ctx, "key", "SELECT digest, turn FROM keys WHERE session = (SELECT id FROM sessions WHERE session = ?) AND surface = ? AND key = ?",
+		[]any{string(id), surface, key}, &k.Digest, &turn)
+	k.Turn = session.TurnID(turn)
+	return k, err
+}
+
+// Sessions implements session.Log. A page token holds where the listing began and the last place shown, in the order of activity.
+func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Meta, string, error) {
+	db, err := s.db()
+	if err != nil {
+		return nil, "", err
+	}
+	start, below := int64(0), int64(1)<<62
+	if q.Page != "" {
+		a, b, ok := strings.Cut(q.Page, ".")
+		var err1, err2 error
+		start, err1 = strconv.ParseInt(a, 36, 64)
+		below, err2 = strconv.ParseInt(b, 36, 64)
+		if !ok || err1 != nil || err2 != nil {
+			return nil, "", protocol.Errorf(protocol.InvalidRequest, "Invalid page token.")
+		}
+	}
+	where, args := "touched < ?", []any{below}
+	if start > 0 {
+		where += " AND touched <= ?"
+		args = append(args, start)
+	}
+	if !q.All {
+		where += " AND user_prompt = 1"
+	}
+	if q.Workspace != "" {
+		where += " AND workspace = ?"
+		args = append(args, q.Workspace)
+	}
+	for _, w := range q.Exclude {
+		where += " AND workspace <> ?"
+		args = append(args, w)
+	}
+	type found struct {
+		metas []session.Meta
+		last  int64
+		first int64
+	}
+	f, err := retry(ctx, func() (found, error) {
+		var f found
+		rows, err := db.QueryContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+where+" ORDER BY touched DESC LIMIT ?", append(args, q.Limit+1)...)
+		if err != nil {
+			return f, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			m, touched, err := s.scanMeta(rows)
+			if err != nil {
+				return f, err
+			}
+			if f.metas == nil {
+				f.first = touched
+			}
+			if len(f.metas) < q.Limit {
+				f.last = touched
+			}
+			f.metas = append(f.metas, m)
+		}
+		return f, rows.Err()
+	})
+	if err != nil {
+		return nil, "", s.fault("list", err)
+	}
+	next := ""
+	if len(f.metas) > q.Limit {
+		f.metas = f.metas[:q.Limit]
+		if start == 0 {
+			start = f.first
+		}
+		next = strconv.FormatInt(start, 36) + "." + strconv.FormatInt(f.last, 36)
+	}
+	owners := map[string]bool{}
+	for i := range f.metas {
+		o := f.metas[i].Owner
+		if _, asked := owners[o]; !asked {
+			owners[o] = s.inst.alive(o)
+		}
+		f.metas[i].OwnerAlive = owners[o]
+	}
+	return f.metas, next, nil
+}
+
+// Usage implements session.Log.
+func (s *Store) Usage(ctx context.Context, since time.Time) (session.UsageReport, error) {
+	var rep session.UsageReport
+	for _, part := range []struct {
+		to    *[]session.UsageRow
+		name  string
+		order string
+	}{
+		{&rep.Days, "date(a.time / 1000000, 'unixepoch')", "1"},
+		{&rep.Models, "a.model", "sum(a.input + a.output) DESC"},
+		{&rep.Sessions, "s.session", "max(a.time) DESC"},
+	} {
+		db, err := s.db()
+		if err != nil {
+			return rep, err
+		}
+		*part.to, err = retry(ctx, func() ([]session.UsageRow, error) {
+			rows, err := db.QueryContext(ctx, "SELECT "+part.name+", sum(a.input), sum(a.cached), sum(a.output), sum(a.reasoning), count(*), sum(a.compaction), max(a.time) FROM samples a JOIN sessions s ON s.id = a.session WHERE a.time >= ? GROUP BY 1 ORDER BY "+part.order, since.UnixMicro())
+			if err != nil {
+				return nil, err
+			}
+			defer rows.Close()
+			var out []session.UsageRow
+			for rows.Next() {
+				var r session.UsageRow
+				var last int64
+				if err := rows.Scan(&r.Name, &r.Input, &r.Cached, &r.Output, &r.Reasoning, &r.Samples, &r.Compactions, &last); err != nil {
+					return nil, err
+				}
+				r.Last = time.UnixMicro(last).UTC()
+				out = append(out, r)
+			}
+			return out, rows.Err()
+		})
+		if err != nil {
+			return rep, s.fault("usage", err)
+		}
+	}
+	return rep, nil
+}

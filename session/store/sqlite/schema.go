@@ -1,0 +1,186 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+
+	"github.com/rind-dev/rind/session"
+)
+
+// Schema numbers. A file says which schema its last writer had ("written_by", also PRAGMA user_version) and which is the oldest that
+// may work on it ("readable_from"): additive migrations leave the latter, so that two versions of ours work on one file.
+const (
+	schemaNumber   = 1
+	schemaReadable = 1
+)
+
+// migrations[n] brings a file from schema n to n+1, in one transaction. They only add.
+var migrations = []string{`
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE sessions (
+  id INTEGER PRIMARY KEY,
+  session TEXT NOT NULL UNIQUE,
+  conversation TEXT NOT NULL,
+  workspace TEXT NOT NULL,
+  parent TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  head INTEGER NOT NULL DEFAULT 0,
+  owner TEXT NOT NULL DEFAULT '',
+  epoch INTEGER NOT NULL DEFAULT 0,
+  touched INTEGER NOT NULL,
+  activity INTEGER NOT NULL,
+  title TEXT NOT NULL DEFAULT '',
+  preview TEXT NOT NULL DEFAULT '',
+  messages INTEGER NOT NULL DEFAULT 0,
+  tool_calls INTEGER NOT NULL DEFAULT 0,
+  user_prompt INTEGER NOT NULL DEFAULT 0,
+  metadata BLOB,
+  fold BLOB,
+  fold_seq INTEGER NOT NULL DEFAULT 0
+);
+CREATE UNIQUE INDEX sessions_conversation ON sessions (conversation);
+CREATE INDEX sessions_touched ON sessions (touched);
+CREATE TABLE turns (
+  id INTEGER PRIMARY KEY,
+  turn TEXT NOT NULL UNIQUE,
+  session INTEGER NOT NULL,
+  portable INTEGER NOT NULL DEFAULT 0,
+  ended INTEGER
+);
+CREATE INDEX turns_session ON turns (session);
+CREATE INDEX turns_ended ON turns (ended) WHERE ended IS NOT NULL;
+CREATE TABLE entries (
+  id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  turn INTEGER,
+  number INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  class INTEGER NOT NULL,
+  view INTEGER NOT NULL,
+  time INTEGER NOT NULL,
+  event BLOB,
+  more BLOB,
+  UNIQUE (session, seq)
+);
+CREATE INDEX entries_facts ON entries (session, seq, view) WHERE class = 0;
+CREATE INDEX entries_portable ON entries (turn, number) WHERE count > 0;
+CREATE TABLE keys (
+  session INTEGER NOT NULL, surface TEXT NOT NULL, key TEXT NOT NULL, digest TEXT NOT NULL, turn TEXT NOT NULL,
+  PRIMARY KEY (session, surface, key)
+) WITHOUT ROWID;
+CREATE TABLE letters (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, session INTEGER NOT NULL, body BLOB NOT NULL, outcome BLOB
+);
+CREATE INDEX letters_session ON letters (session);
+CREATE TABLE samples (
+  id INTEGER PRIMARY KEY, session INTEGER NOT NULL, time INTEGER NOT NULL, model TEXT NOT NULL,
+  input INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL, reasoning INTEGER NOT NULL, compaction INTEGER NOT NULL
+);
+CREATE INDEX samples_time ON samples (time);
+`}
+
+// migrate brings the file to our schema, or says why it cannot be worked on. A file that is current is only read.
+func (s *Store) migrate() error {
+	db, err := sql.Open("sqlite", s.dsn(false))
+	if err != nil {
+		return s.fault("open", err)
+	}
+	defer db.Close()
+	ctx := context.Background()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return s.fault("open", err)
+	}
+	defer conn.Close()
+	at, err := s.schemaOf(ctx, conn)
+	if err != nil {
+		return err
+	}
+	if at >= schemaNumber {
+		return nil
+	}
+	if at > 0 {
+		if err := s.backup(at); err != nil {
+			return err
+		}
+	}
+	_, err = retry(ctx, func() (struct{}, error) { return struct{}{}, s.upgrade(ctx, conn) })
+	return s.fault("migrate", err)
+}
+
+// schemaOf reads the schema number and refuses files this build must not touch.
+func (s *Store) schemaOf(ctx context.Context, conn *sql.Conn) (int, error) {
+	scan := func(query string) (int, error) {
+		return retry(ctx, func() (int, error) {
+			var n int
+			err := conn.QueryRowContext(ctx, query).Scan(&n)
+			return n, err
+		})
+	}
+	at, err := scan("PRAGMA user_version")
+	if err != nil {
+		return 0, s.fault("read schema number", err)
+	}
+	if at <= schemaNumber {
+		return at, nil
+	}
+	from, err := scan("SELECT value FROM meta WHERE name = 'readable_from'")
+	if err != nil || from > schemaNumber {
+		return 0, fmt.Errorf("%w: %s has schema %d, this version of rind reads up to %d: update rind", session.ErrNewer, s.path, at, schemaNumber)
+	}
+	return at, nil
+}
+
+// upgrade runs the migrations that are missing, in one transaction: the file is old or new, never between, also when two
+// processes start at once.
+func (s *Store) upgrade(ctx context.Context, conn *sql.Conn) error {
+	exec := func(q string) error {
+		_, err := conn.ExecContext(ctx, q)
+		return err
+	}
+	for _, q := range []string{"PRAGMA page_size = 4096", "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE"} {
+		if err := exec(q); err != nil {
+			return err
+		}
+	}
+	var at int
+	err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&at)
+	for ; err == nil && at < schemaNumber; at++ {
+		err = exec(migrations[at])
+	}
+	if err == nil {
+		err = exec(fmt.Sprintf(`INSERT INTO meta (name, value) VALUES ('written_by', %d), ('readable_from', %d) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)`, schemaNumber, schemaReadable))
+	}
+	if err == nil {
+		err = exec(fmt.Sprintf("PRAGMA user_version = %d", at))
+	}
+	if err == nil {
+		err = exec("COMMIT")
+	}
+	if err != nil {
+		_ = exec("ROLLBACK")
+	}
+	return err
+}
+
+// backup copies the file before it is migrated.
+func (s *Store) backup(at int) error {
+	name := fmt.Sprintf("%s.schema%d", s.path, at)
+	if _, err := os.Stat(name); err == nil {
+		return nil
+	}
+	db, err := sql.Open("sqlite", s.dsn(false))
+	if err != nil {
+		return s.fault("back up", err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("VACUUM INTO ?", name); err != nil {
+		_ = os.Remove(name)
+		return s.fault("back up", err)
+	}
+	return os.Chmod(name, 0o600)
+}

@@ -1,0 +1,3 @@
+package roots
+
+const noWait = 0

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -163,12 +165,4 @@ func checkText(m *Message) error {
 }
 
 // anyKey returns the smallest key, so that the message is the same each time.
-func anyKey(m map[string]string) string {
-	least, first := "", true
-	for k := range m {
-		if first || k < least {
-			least, first = k, false
-		}
-	}
-	return least
-}
+func anyKey(m map[string]string) string { return slices.Min(slices.Collect(maps.Keys(m))) }

@@ -193,7 +193,7 @@ func (c *completion) call(providerID string) *madeCall {
 
 // callID keeps the provider's id unless it is empty, odd, or was used in this session before: then nobody sees it.
 func (w *work) callID(c *completion, id string) (string, error) {
-	used := id == "" || len(id) > 128 || strings.ToValidUTF8(id, "") != id
+	used := id == "" || len(id) > 128 || strings.ToValidUTF8(id, "") != id || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' })
 	for _, mc := range c.calls {
 		used = used || mc.id == id
 	}

@@ -1,18 +1,127 @@
-// Command rind is an agent runtime: see README.md.
+// Command rind is an agent runtime: the program an editor spawns to put an AI agent to work on a person's code, and a command
+// line of its own over the same log. README.md is the way in, docs/cli.md lists commands and exit codes.
 package main
 
 import (
-	_ "charm.land/fantasy"
-	_ "charm.land/fantasy/providers/openai"
-	_ "charm.land/fantasy/providers/openaicompat"
-	_ "github.com/bmatcuk/doublestar/v4"
-	_ "github.com/go-git/go-git/v5/plumbing/format/gitignore"
-	_ "github.com/google/jsonschema-go/jsonschema"
-	_ "github.com/sourcegraph/jsonrpc2"
-	_ "github.com/spf13/cobra"
-	_ "golang.org/x/sys/unix"
-	_ "golang.org/x/term"
-	_ "modernc.org/sqlite"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
 )
 
-func main() {}
+// Exit codes (docs/cli.md).
+const (
+	exitOK        = 0
+	exitFailed    = 1 // the turn or the command failed
+	exitUsage     = 2 // wrong command line
+	exitCancelled = 3 // the turn was cancelled
+	exitConsent   = 4 // something needed consent and nobody could give it
+	exitConfig    = 5 // settings or key
+)
+
+func main() {
+	os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// exit is an error that ends the program with a code of its own. Text "" prints nothing.
+type exit struct {
+	code int
+	text string
+}
+
+func (e *exit) Error() string { return e.text }
+
+func exitf(code int, format string, args ...any) error {
+	return &exit{code, fmt.Sprintf(format, args...)}
+}
+
+// usageError marks mistakes in the command line.
+type usageError struct{ error }
+
+// streams are where a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	std := &streams{stdin, stdout, stderr}
+	root := rootCommand(std)
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	if e, ok := errors.AsType[*exit](err); ok {
+		if e.text != "" {
+			fmt.Fprintln(stderr, "rind: "+oneLine(e.text))
+		}
+		return e.code
+	}
+	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
+		fmt.Fprintln(stderr, "rind: "+oneLine(err.Error()))
+		fmt.Fprintln(stderr, "Run 'rind --help' for usage.")
+		return exitUsage
+	}
+	fmt.Fprintln(stderr, "rind: "+oneLine(err.Error()))
+	return exitFailed
+}
+
+// messageOf is what a user is told of an error.
+func messageOf(err error) string {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return e.Message
+	}
+	if e, ok := errors.AsType[*session.ModelError](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func rootCommand(std *streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "rind",
+		Short:         "An agent runtime that loses nothing",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Version:       version(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprint(std.err, cmd.UsageString())
+			return &exit{code: exitUsage}
+		},
+	}
+	root.SetVersionTemplate("rind {{.Version}}\n")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(
+		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std),
+	)
+	return root
+}
+
+// noArgs and the others are cobra's checks, as usage errors.
+func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) }
+
+func exactArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(n)(cmd, args)) }
+}
+
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}

@@ -1,0 +1,350 @@
+package main
+
+// This is the only file that names concrete stores, providers and tools. To add one, write its package and one line here.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/provider/demo"
+	"github.com/rind-dev/rind/session/provider/openai"
+	"github.com/rind-dev/rind/session/provider/script"
+	"github.com/rind-dev/rind/session/record"
+	"github.com/rind-dev/rind/session/settings"
+	"github.com/rind-dev/rind/session/store/sqlite"
+	"github.com/rind-dev/rind/session/tool/files"
+	"github.com/rind-dev/rind/session/tool/search"
+)
+
+// common are the flags of every command that works on a store.
+type common struct {
+	cwd        string
+	sessionDir string
+	debug      bool
+}
+
+func (c *common) bind(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&c.cwd, "cwd", "", "workspace folder (default: the current one)")
+	fl.StringVar(&c.sessionDir, "session-dir", "", "folder of the session store (default: sessions in the data folder)")
+	fl.BoolVar(&c.debug, "debug", false, "write the log to standard error as well")
+}
+
+// composition says how a process is put together.
+type composition struct {
+	typed      bool // a person typed the command: say on stderr what was chosen for them
+	temporary  bool // without a usable data folder, use one that goes with the process
+	unattended bool // nobody can be asked
+	modelFlag  bool // --model or --provider was given
+}
+
+// process is one running program: settings, store, log file, sessions.
+type process struct {
+	root      string
+	workspace string
+	path      string // of the settings file
+	env       settings.Env
+	log       *slog.Logger
+	record    *record.Log
+	store     session.Store
+	all       *session.Sessions
+	models    *models
+	cleanup   []func()
+}
+
+// compose builds the process. Nothing it does waits for the store or a network.
+func compose(std *streams, c *common, o composition) (rt *process, err error) {
+	rt = &process{env: os.LookupEnv}
+	defer func() {
+		if err != nil {
+			rt.close()
+		}
+	}()
+	if rt.workspace, err = workspace(c.cwd, rt.env); err != nil {
+		return nil, err
+	}
+	if err := rt.dataRoot(std.err, o.temporary); err != nil {
+		return nil, err
+	}
+	var echo io.Writer
+	if c.debug {
+		echo = std.err
+	}
+	rt.record = record.New(record.Options{Path: filepath.Join(rt.root, "logs", "rind.log"), Debug: echo})
+	rt.log = rt.record.Logger()
+	rt.cleanup = append(rt.cleanup, rt.record.Close)
+	rt.path = filepath.Join(rt.root, settings.FileName)
+	set, err := settings.Load(rt.path)
+	if err != nil {
+		return nil, &exit{exitConfig, "Configuration error: " + err.Error()}
+	}
+	dir := filepath.Join(rt.root, "sessions")
+	locks := filepath.Join(rt.root, "locks")
+	if c.sessionDir != "" {
+		if dir, err = settings.Expand(c.sessionDir, rt.env); err != nil {
+			return nil, &exit{exitFailed, "Startup error: " + err.Error()}
+		}
+	}
+	if rt.store, err = sqlite.Open(filepath.Join(dir, "rind.db"), sqlite.Options{Locks: locks, Log: rt.log, Kill: killPoint(rt.env)}); err != nil {
+		return nil, &exit{exitFailed, "Startup error: " + err.Error()}
+	}
+	rt.models = &models{path: rt.path, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}
+	if o.typed {
+		rt.models.announce(std.err, set, rt.log)
+	}
+	outputs := func(id session.SessionID) string { return filepath.Join(rt.root, "outputs", string(id)) }
+	loop, err := session.NewLoop(session.Loop{
+		Models: rt.models, Tools: tools(), Log: rt.log, Unattended: o.unattended, System: systemPrompt, Outputs: outputs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	rt.all = session.NewSessions(session.Config{
+		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, System: systemPrompt, Outputs: outputs,
+		ErrorID: func(err error) string { return rt.record.ErrorID(err) },
+	})
+	return rt, nil
+}
+
+// tools are what a model may call.
+func tools() []session.Tool {
+	return []session.Tool{files.ReadFile(), search.Glob(), search.Grep()}
+}
+
+// close ends the process's work: within 3 s, or what is left is left to the next process.
+func (rt *process) close() {
+	if rt.all != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		if err := rt.all.Shutdown(ctx); err != nil {
+			rt.log.Warn("shutdown", "err", err)
+		}
+		cancel()
+	}
+	if rt.store != nil {
+		if err := rt.store.Close(); err != nil {
+			rt.log.Warn("close store", "err", err)
+		}
+	}
+	for i := len(rt.cleanup) - 1; i >= 0; i-- {
+		rt.cleanup[i]()
+	}
+	rt.cleanup = nil
+}
+
+// workspace resolves --cwd.
+func workspace(dir string, env settings.Env) (string, error) {
+	shown := dir
+	if dir == "" {
+		shown = "."
+	}
+	path, err := settings.Expand(shown, env)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err == nil {
+		var info os.FileInfo
+		if info, err = os.Stat(path); err == nil && !info.IsDir() {
+			err = errors.New("not a directory")
+		}
+	}
+	if err != nil {
+		return "", &exit{exitFailed, "Startup error: Workspace directory does not exist: " + shown}
+	}
+	return path, nil
+}
+
+// dataRoot finds and makes the data folder.
+func (rt *process) dataRoot(stderr io.Writer, temporary bool) error {
+	root, err := settings.Root(rt.env)
+	if err == nil {
+		err = settings.MakeRoot(root)
+	}
+	if err == nil {
+		rt.root = root
+		return nil
+	}
+	if !temporary {
+		return &exit{exitFailed, "Startup error: " + err.Error()}
+	}
+	reason := err.Error()
+	if rt.root, err = os.MkdirTemp("", "rind-"); err != nil {
+		return &exit{exitFailed, "Startup error: " + reason}
+	}
+	if err := settings.MakeRoot(rt.root); err != nil {
+		return &exit{exitFailed, "Startup error: " + err.Error()}
+	}
+	fmt.Fprintf(stderr, "rind: %s\nrind: this session is kept in %s only\n", oneLine(reason), rt.root)
+	return nil
+}
+
+// killPoint ends the process at a named point of a write: for chaos tests, which set RIND_TEST_KILL=point:n.
+func killPoint(env settings.Env) func(string) {
+	spec, ok := env("RIND_TEST_KILL")
+	if !ok || spec == "" {
+		return nil
+	}
+	return killAt(spec)
+}
+
+// models finds models by the settings, which it reads anew each time, so that a key that was just added works.
+type models struct {
+	path   string
+	env    settings.Env
+	redact *record.Log
+	demo   bool // nothing is configured and a person typed the command
+}
+
+var _ session.Models = (*models)(nil)
+
+// provider returns the provider named, or the selected one for "".
+func (m *models) provider(name string) (settings.Provider, settings.Settings, error) {
+	set, err := settings.Load(m.path)
+	if err != nil {
+		return settings.Provider{}, set, err
+	}
+	if name == "demo" && m.demo {
+		return settings.Provider{Name: "demo", Type: settings.Demo, Model: "demo"}, set, nil
+	}
+	var p settings.Provider
+	if name == "" {
+		p, _, err = set.Selected(m.env)
+	} else if sel, _, serr := set.Selected(m.env); serr == nil && sel.Name == name {
+		p = sel
+	} else {
+		p, err = set.Named(name)
+	}
+	if err == nil {
+		m.redact.Add(p.Secrets(m.env)...)
+	}
+	return p, set, err
+}
+
+// Default implements session.Models.
+func (m *models) Default() session.Selection {
+	if m.demo {
+		return session.Selection{Provider: "demo", Model: "demo", Mode: "ask"}
+	}
+	p, set, err := m.provider("")
+	if err != nil {
+		return session.Selection{Provider: settings.DefaultProvider, Model: settings.DefaultModel, Mode: "ask"}
+	}
+	return session.Selection{Provider: p.Name, Model: p.Model, Effort: p.ReasoningEffort, Mode: set.ApprovalMode()}
+}
+
+// Select implements session.Models.
+func (m *models) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
+	p, _, err := m.provider(sel.Provider)
+	if err != nil {
+		return session.Selected{}, configFault(err)
+	}
+	info := session.ModelInfo{Provider: p.Name, ID: sel.Model, Name: sel.Model, API: p.Type, Window: p.ContextWindow, Images: p.Images}
+	switch p.Type {
+	case settings.Demo:
+		return session.Selected{Model: demo.New(), Info: info, Scripted: true}, nil
+	case settings.Script:
+		data, err := os.ReadFile(p.Script)
+		if err != nil {
+			return session.Selected{}, configFault(fmt.Errorf("script of provider %s: %w", p.Name, err))
+		}
+		model, err := script.New(data)
+		if err != nil {
+			return session.Selected{}, configFault(fmt.Errorf("script of provider %s: %w", p.Name, err))
+		}
+		return session.Selected{Model: model, Info: info, Scripted: true}, nil
+	case settings.OpenAIChat, settings.OpenAIResponses:
+		model, err := m.openai(p)
+		if err != nil {
+			return session.Selected{}, configFault(err)
+		}
+		return session.Selected{Model: model, Info: info, BaseURL: p.BaseURL}, nil
+	}
+	return session.Selected{}, configFault(fmt.Errorf("provider %s is of type %s, which this version cannot use for turns", p.Name, p.Type))
+}
+
+func (m *models) openai(p settings.Provider) (*openai.Model, error) {
+	key, err := p.Key(m.env)
+	if err != nil {
+		return nil, err
+	}
+	return openai.New(openai.Config{
+		Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, API: p.Type, Headers: p.Headers, CAFile: p.CAFile,
+	})
+}
+
+func configFault(err error) error {
+	text := err.Error()
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		text = e.Message
+	}
+	return &session.ModelError{Fault: session.FaultConfig, Message: oneLine(text), Cause: err}
+}
+
+// List implements session.Models.
+func (m *models) List(ctx context.Context, _ bool) ([]session.ModelInfo, string, error) {
+	set, err := settings.Load(m.path)
+	if err != nil {
+		return nil, "", err
+	}
+	var out []session.ModelInfo
+	warning := ""
+	for _, name := range set.Names(m.env) {
+		p, _, err := m.provider(name)
+		if err != nil {
+			warning = err.Error()
+			continue
+		}
+		known := session.ModelInfo{Provider: p.Name, ID: p.Model, Name: p.Model, API: p.Type, Window: p.ContextWindow, Images: p.Images}
+		if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses {
+			if p.Model != "" {
+				out = append(out, known)
+			}
+			continue
+		}
+		listed, err := m.listOpenAI(ctx, p)
+		if err != nil {
+			warning = fmt.Sprintf("Provider %s could not be asked for its models: %s", p.Name, oneLine(err.Error()))
+			out = append(out, known)
+			continue
+		}
+		out = append(out, listed...)
+	}
+	return out, warning, nil
+}
+
+func (m *models) listOpenAI(ctx context.Context, p settings.Provider) ([]session.ModelInfo, error) {
+	model, err := m.openai(p)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return model.List(ctx)
+}
+
+// announce says on stderr what was chosen for a person who configured nothing.
+func (m *models) announce(stderr io.Writer, set settings.Settings, log *slog.Logger) {
+	if m.demo {
+		fmt.Fprintln(stderr, "rind: no model is configured: the built-in demo answers, which is no AI. Set OPENAI_API_KEY, or see 'rind config --help'.")
+		return
+	}
+	if p, variable, err := set.Selected(m.env); err == nil && variable != "" {
+		fmt.Fprintf(stderr, "rind: using %s (%s), because %s is set\n", p.Name, p.Model, variable)
+		log.Info("provider selected by environment", "provider", p.Name, "variable", variable)
+	}
+}
+
+// openStore opens a store file that is not this process's own.
+func openStore(path string) (session.Store, error) { return sqlite.Open(path, sqlite.Options{}) }

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+)
+
+func sessionsCommand(std *streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "sessions", Short: "List, show, export and delete sessions", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			fmt.Fprint(std.err, cmd.UsageString())
+			return &exit{code: exitUsage}
+		},
+	}
+	cmd.AddCommand(sessionsList(std), sessionsShow(std), sessionsExport(std), sessionsDelete(std), sessionsPrune(std))
+	return cmd
+}
+
+func sessionsList(std *streams) *cobra.Command {
+	var c common
+	var all, asJSON bool
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the sessions of this folder, newest first", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return usageError{errors.New("--limit must be at least 1")}
+			}
+			rt, err := compose(std, &c, composition{})
+			if err != nil {
+				return err
+			}
+			defer rt.close()
+			q := session.Query{Workspace: rt.workspace, Limit: min(limit, 200)}
+			if all {
+				q.Workspace = ""
+			}
+			var found []session.Meta
+			for {
+				page, next, err := rt.all.List(cmd.Context(), q)
+				if err != nil {
+					return asExit(err)
+				}
+				found = append(found, page...)
+				if next == "" || len(found) >= limit {
+					break
+				}
+				q.Page = next
+			}
+			return showList(std.out, std.err, found[:min(limit, len(found))], asJSON)
+		},
+	}
+	c.bind(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "sessions of every folder")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line")
+	cmd.Flags().IntVar(&limit, "limit", 20, "how many at most")
+	return cmd
+}
+
+type listItem struct {
+	ID        session.SessionID `json:"id"`
+	Title     string            `json:"title"`
+	UpdatedAt time.Time         `json:"updated_at"`
+	Messages  int               `json:"messages"`
+	ToolCalls int               `json:"tool_calls"`
+	Workspace string            `json:"workspace_root"`
+	Preview   string            `json:"preview"`
+}
+
+func showList(out, errOut io.Writer, metas []session.Meta, asJSON bool) error {
+	if len(metas) == 0 && !asJSON {
+		_, err := fmt.Fprintln(errOut, "No sessions here yet; 'rind sessions list --all' shows those of other folders.")
+		return err
+	}
+	if asJSON {
+		enc := json.NewEncoder(out)
+		enc.SetEscapeHTML(false)
+		for _, m := range metas {
+			if err := enc.Encode(listItem{m.ID, m.Title, m.Activity, m.Messages, m.ToolCalls, m.Workspace, m.Preview}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SESSION\tUPDATED\tMESSAGES\tTITLE")
+	for _, m := range metas {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", m.ID, m.Activity.Local().Format("2006-01-02 15:04"), m.Messages, printable(m.Title))
+	}
+	return w.Flush()
+}
+
+// withSession opens the session named on the command line.
+func withSession(ctx context.Context, std *streams, c *common, id string, f func(rt *process, s *session.Session) error) error {
+	if !protocol.ValidSessionID(id) {
+		return exitf(exitUsage, "Invalid session id.")
+	}
+	rt, err := compose(std, c, composition{})
+	if err != nil {
+		return err
+	}
+	defer rt.close()
+	s, err := rt.all.Open(ctx, session.SessionID(id))
+	if err != nil {
+		return asExit(err)
+	}
+	defer s.Close()
+	return f(rt, s)
+}
+
+func sessionsShow(std *streams) *cobra.Command {
+	var c common
+	cmd := &cobra.Command{
+		Use: "show SESSION", Short: "Show the conversation of a session", Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withSession(cmd.Context(), std, &c, args[0], func(_ *process, s *session.Session) error {
+				var wire []session.Wire
+				var state *session.TurnState
+				var werr error
+				if err := s.InspectNow(cmd.Context(), func(v *session.View) {
+					wire, werr = v.Wire()
+					state = v.TurnState()
+				}); err != nil || werr != nil {
+					return asExit(errors.Join(err, werr))
+				}
+				return showWire(std.out, wire, state)
+			})
+		},
+	}
+	c.bind(cmd)
+	return cmd
+}
+
+func showWire(out io.Writer, wire []session.Wire, state *session.TurnState) error {
+	for _, m := range wire[1:] {
+		switch m.Role {
+		case session.RoleUser:
+			fmt.Fprintf(out, "> %s\n\n", printable(*m.Content))
+		case session.RoleAssistant:
+			if m.Content != nil {
+				fmt.Fprintf(out, "%s\n", printable(*m.Content))
+				if m.Interrupted {
+					fmt.Fprintln(out, "(cut off)")
+				}
+				fmt.Fprintln(out)
+			}
+			for _, call := range m.ToolCalls {
+				fmt.Fprintf(out, "· %s %s\n", call.Function.Name, protocol.Prefix(printable(oneLine(call.Function.Arguments)), 160))
+			}
+		default:
+			fmt.Fprintf(out, "  %s\n\n", protocol.Prefix(printable(oneLine(*m.Content)), 160))
+		}
+	}
+	if state != nil && state.Status == "running" {
+		what := "was interrupted: go on with 'rind prompt --resume', or just ask something new"
+		if state.Waiting {
+			what = "waits for an answer"
+		}
+		fmt.Fprintf(out, "(the last turn %s)\n", what)
+	}
+	return nil
+}
+
+// exportLine is one entry of an export: everything the log holds of it.
+type exportLine struct {
+	Seq   session.Seq     `json:"seq"`
+	Turn  session.TurnID  `json:"turn_id,omitempty"`
+	Kind  string          `json:"kind"`
+	TS    string          `json:"ts"`
+	Event json.RawMessage `json:"event,omitempty"`
+	More  json.RawMessage `json:"more,omitempty"`
+}
+
+func sessionsExport(std *streams) *cobra.Command {
+	var c common
+	cmd := &cobra.Command{
+		Use: "export SESSION", Short: "Write the whole log of a session as JSON lines", Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withSession(cmd.Context(), std, &c, args[0], func(rt *process, s *session.Session) error {
+				enc := json.NewEncoder(std.out)
+				enc.SetEscapeHTML(false)
+				for at := session.Seq(0); ; {
+					page, err := rt.store.Read(cmd.Context(), s.ID, at, 512, protocol.ViewAll)
+					if err != nil {
+						return err
+					}
+					for i := range page {
+						e := &page[i]
+						at = e.Seq
+						if err := enc.Encode(exportLine{e.Seq, e.Turn, e.Kind.String(), protocol.FormatTime(e.Time), e.Event, e.More}); err != nil {
+							return err
+						}
+					}
+					if len(page) < 512 {
+						return nil
+					}
+				}
+			})
+		},
+	}
+	c.bind(cmd)
+	return cmd
+}
+
+func sessionsDelete(std *streams) *cobra.Command {
+	var c common
+	cmd := &cobra.Command{
+		Use: "delete SESSION...", Short: "Delete sessions and their bytes", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, id := range args {
+				if !protocol.ValidSessionID(id) {
+					return exitf(exitUsage, "Invalid session id.")
+				}
+			}
+			rt, err := compose(std, &c, composition{})
+			if err != nil {
+				return err
+			}
+			defer rt.close()
+			for _, id := range args {
+				if err := rt.all.Delete(cmd.Context(), session.SessionID(id)); err != nil {
+					return asExit(err)
+				}
+				fmt.Fprintf(std.err, "deleted %s\n", id)
+			}
+			return nil
+		},
+	}
+	c.bind(cmd)
+	return cmd
+}
+
+func sessionsPrune(std *streams) *cobra.Command {
+	var c common
+	var age time.Duration
+	cmd := &cobra.Command{
+		Use: "prune", Short: "Fold streamed pieces of turns that ended long ago; messages, calls and results stay", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if age < 24*time.Hour {
+				return usageError{errors.New("--older must be at least 24h")}
+			}
+			rt, err := compose(std, &c, composition{})
+			if err != nil {
+				return err
+			}
+			defer rt.close()
+			n, err := rt.store.Prune(cmd.Context(), time.Now().Add(-age))
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(std.err, "%d entries folded\n", n)
+			return err
+		},
+	}
+	c.bind(cmd)
+	cmd.Flags().DurationVar(&age, "older", 24*time.Hour, "age of the end of a turn, as 48h")
+	return cmd
+}
+
+func replayCommand(std *streams) *cobra.Command {
+	var c common
+	var after int64
+	var follow bool
+	cmd := &cobra.Command{
+		Use: "replay SESSION", Short: "Write the events of a session as JSON lines, and follow it",
+		Long: "Writes the events of a session as they were told, one JSON object a line: durable events with --after N those behind cursor N.\n" +
+			"With --follow it goes on with what is appended, also by another process, until interrupted.",
+		Args: exactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if after < 0 {
+				return usageError{errors.New("--after must be a non-negative integer")}
+			}
+			return withSession(cmd.Context(), std, &c, args[0], func(_ *process, s *session.Session) error {
+				return replay(cmd.Context(), std.out, s, session.Seq(after), follow)
+			})
+		},
+	}
+	c.bind(cmd)
+	cmd.Flags().Int64Var(&after, "after", 0, "start behind this cursor")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on with what is appended")
+	return cmd
+}
+
+func replay(ctx context.Context, out io.Writer, s *session.Session, at session.Seq, follow bool) error {
+	ctx, stop := signalContext(ctx)
+	defer stop()
+	wake := make(chan struct{}, 1)
+	var f *session.Follower
+	if err := s.InspectNow(ctx, func(v *session.View) {
+		f = v.Follow(func() {
+			select {
+			case wake <- struct{}{}:
+			default:
+			}
+		}, nil, stop)
+	}); err != nil {
+		return err
+	}
+	defer f.Stop()
+	for {
+		page, head, err := s.Read(ctx, at, 256)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		for i := range page {
+			at = page[i].Seq
+			if page[i].Event == nil {
+				continue
+			}
+			line := replayLine{Cursor: 0, Durability: "incremental", Event: page[i].Event}
+			switch page[i].Told() {
+			case protocol.Durable:
+				line.Durability, line.Cursor = "durable", at
+			case protocol.DurableTask:
+				line.Durability, line.TaskCursor = "durable", at
+			case protocol.NotTold, protocol.Incremental:
+			}
+			if _, err := fmt.Fprintf(out, "%s\n", protocol.MustMarshal(line)); err != nil {
+				return err
+			}
+		}
+		if at < head && len(page) > 0 {
+			continue
+		}
+		if !follow {
+			return nil
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// replayLine is one event of rind replay.
+type replayLine struct {
+	Durability string          `json:"durability"`
+	Cursor     session.Seq     `json:"cursor,omitempty"`
+	TaskCursor session.Seq     `json:"task_cursor,omitempty"`
+	Event      json.RawMessage `json:"event"`
+}
+
+// storePath is where the store of these flags lies, for texts.
+func (rt *process) storePath() string { return filepath.Join(rt.root, "sessions", "rind.db") }

@@ -163,3 +163,17 @@ func EventID(event json.RawMessage) string {
 	_ = json.Unmarshal(event, &h)
 	return h.ID
 }
+
+// LooseEvent makes the object of an event that has no entry (docs/protocol/catalogue.md, "Events without an entry"); fields marshals to an
+// object, or is nil.
+func LooseEvent(name string, h Head, fields any) json.RawMessage {
+	ev := appendHead(nil, name, h)
+	if fields == nil {
+		return append(ev, '}')
+	}
+	out, err := appendFields(ev, fields)
+	if err != nil {
+		panic("protocol: loose event: " + err.Error()) // fields are structs of ours
+	}
+	return out
+}

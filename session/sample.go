@@ -50,7 +50,10 @@ func (w *work) sample(ctx context.Context) (string, error) {
 	tries, cuts := 0, 0
 	for {
 		c := &completion{messageID: w.t.s.all.cfg.IDs.Hex32()}
+		began := time.Now()
 		err := w.stream(ctx, req, c)
+		w.Log.Debug("model request", "session", w.t.Session(), "turn", w.t.ID, "model", req.Model, "messages", len(req.Messages), "finish", c.finish,
+			"ms", time.Since(began).Milliseconds(), "chars", c.text.Len())
 		if err == nil {
 			return w.record(c)
 		}

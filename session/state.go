@@ -141,6 +141,8 @@ type OpenTurn struct {
 	MessageID   string // of the open message
 	Text        []byte // of the open message, as told
 	TextChars   int
+	LastPiece   []byte // event of the newest piece of the open message
+	LastPieceAt time.Time
 	Thinking    []byte // reasoning of the open step, as told
 	TextFirst   int64  // portable number of its first piece
 	Output      []byte // final output so far: the text of all completed messages
@@ -410,6 +412,7 @@ func (t *OpenTurn) apply(e *Entry, b protocol.Body) {
 			t.MessageID, t.Text, t.TextChars, t.TextFirst = b.More.MessageID, nil, 0, e.PortableFirst
 		}
 		t.Text = append(t.Text, b.Text...)
+		t.LastPiece, t.LastPieceAt = e.Event, e.Time
 		t.TextChars += protocol.CharLen(b.Text)
 	case *protocol.ReasoningDelta:
 		t.Thinking = append(t.Thinking, b.Text...)

@@ -223,3 +223,30 @@ func (v *View) ResumePreview() (string, error) {
 	}
 	return h.preview(v.s.ID, 6), nil
 }
+
+// OpenText is the text of the open message so far as one assistant_delta, with id and time of its newest piece; false when none is open.
+func (v *View) OpenText() (Entry, bool) {
+	t := v.Serial
+	if t == nil || len(t.Text) == 0 || t.LastPiece == nil {
+		return Entry{}, false
+	}
+	e, err := protocol.Encode(protocol.Head{Time: t.LastPieceAt, EventID: protocol.EventID(t.LastPiece), Session: v.s.ID, Turn: t.ID}, &protocol.AssistantDelta{Text: string(t.Text)})
+	return e, err == nil
+}
+
+// Forget drops a draft that was never used; done says whether there was one.
+func (s *Session) Forget(done func(bool)) {
+	if !s.post(func() {
+		if !s.draft || s.starting != nil || s.removed {
+			done(false)
+			return
+		}
+		s.removed = true
+		for _, f := range append([]*Follower(nil), s.followers...) {
+			f.gone()
+		}
+		done(true)
+	}) {
+		done(false)
+	}
+}

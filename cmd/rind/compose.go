@@ -46,6 +46,7 @@ type composition struct {
 	temporary  bool // without a usable data folder, use one that goes with the process
 	unattended bool // nobody can be asked
 	modelFlag  bool // --model or --provider was given
+	trace      bool // log model requests
 }
 
 // process is one running program: settings, store, log file, sessions.
@@ -80,7 +81,11 @@ func compose(std *streams, c *common, o composition) (rt *process, err error) {
 	if c.debug {
 		echo = std.err
 	}
-	rt.record = record.New(record.Options{Path: filepath.Join(rt.root, "logs", "rind.log"), Debug: echo})
+	level := slog.LevelInfo
+	if o.trace {
+		level = slog.LevelDebug
+	}
+	rt.record = record.New(record.Options{Path: filepath.Join(rt.root, "logs", "rind.log"), Level: level, Debug: echo})
 	rt.log = rt.record.Logger()
 	rt.cleanup = append(rt.cleanup, rt.record.Close)
 	rt.path = filepath.Join(rt.root, settings.FileName)

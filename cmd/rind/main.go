@@ -70,6 +70,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		}
 		return e.code
 	}
+	if e, ok := errors.AsType[*startupError](err); ok {
+		fmt.Fprintln(stderr, oneLine(e.text))
+		return exitFailed
+	}
 	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
 		fmt.Fprintln(stderr, "rind: "+oneLine(err.Error()))
 		fmt.Fprintln(stderr, "Run 'rind --help' for usage.")
@@ -107,7 +111,7 @@ func rootCommand(std *streams) *cobra.Command {
 	root.SetVersionTemplate("rind {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std),
+		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std), appServerCommand(std),
 	)
 	return root
 }

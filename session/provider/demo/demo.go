@@ -101,7 +101,9 @@ func (w *writer) call(r session.ModelRequest, name string, args map[string]any) 
 	w.send(session.Chunk{Kind: session.ChunkCallEnd, CallID: id, Name: name, Text: string(raw)})
 }
 
-func (w *writer) finish(f session.Finish) { w.send(session.Chunk{Kind: session.ChunkFinish, Finish: f}) }
+func (w *writer) finish(f session.Finish) {
+	w.send(session.Chunk{Kind: session.ChunkFinish, Finish: f})
+}
 
 func offered(r session.ModelRequest, name string) bool {
 	for _, t := range r.Tools {

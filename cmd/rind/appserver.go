@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/settings"
+)
+
+const appServerUsage = "usage: rind app-server --stdio [--cwd DIR] [--session ID] [-c|--resume-latest] [--session-dir DIR] [--no-user-question] [--envelope=rind|jsonrpc] [--debug] [--trace-llm] [-h]"
+
+type appServerFlags struct {
+	common
+	session    string
+	latest     bool
+	noQuestion bool
+	envelope   string
+	trace      bool
+}
+
+// appServerCommand serves rind v2 and its JSON-RPC twin on standard input and output (docs/protocol/rind-v2.md section 1).
+func appServerCommand(std *streams) *cobra.Command {
+	var f appServerFlags
+	var stdio bool
+	misused := func(args ...string) error {
+		fmt.Fprintf(std.err, "%s\nrind: error: unrecognized arguments: %s\n", appServerUsage, strings.Join(args, " "))
+		return &exit{code: exitUsage}
+	}
+	cmd := &cobra.Command{
+		Use: "app-server", Short: "Serve an editor over standard input and output (rind v2, JSON-RPC 2.0)",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return misused(args...)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.envelope != "" && f.envelope != "rind" && f.envelope != "jsonrpc" {
+				return misused("--envelope=" + f.envelope)
+			}
+			return appServer(cmd.Context(), std, &f)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misused(flagOf(err)) })
+	f.common.bind(cmd)
+	fl := cmd.Flags()
+	fl.BoolVar(&stdio, "stdio", true, "the only transport")
+	fl.StringVar(&f.session, "session", "", "session to begin with")
+	fl.BoolVarP(&f.latest, "resume-latest", "c", false, "begin with the newest session of the workspace")
+	fl.BoolVar(&f.noQuestion, "no-user-question", false, "nobody can be asked: what needs consent is rejected")
+	fl.StringVar(&f.envelope, "envelope", "", "rind or jsonrpc; the first line decides otherwise")
+	fl.BoolVar(&f.trace, "trace-llm", false, "log each model request (sizes and times, no content); also RIND_TRACE_LLM=1")
+	return cmd
+}
+
+// flagOf is the argument an error of the flag parser is about.
+func flagOf(err error) string {
+	text := err.Error()
+	if _, after, ok := strings.Cut(text, "flag needs an argument: "); ok {
+		text = after
+	}
+	for _, word := range strings.Fields(text) {
+		word = strings.Trim(word, "\"',:")
+		if strings.HasPrefix(word, "-") && len(word) > 1 {
+			return word
+		}
+	}
+	return text
+}
+
+func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
+	ignorePipe()
+	p, err := compose(std, &f.common, composition{unattended: f.noQuestion, trace: f.trace || truthy(os.Getenv("RIND_TRACE_LLM"))})
+	if err != nil {
+		return startup(err)
+	}
+	defer p.close()
+	cfg := dispatcher.Config{
+		Sessions: p.all, Workspace: p.workspace, Version: version(), Latest: f.latest && f.session == "", Log: p.log,
+		ErrorID: func(err error) string { return p.record.ErrorID(err) }, Providers: p.providers, Setup: p.setup, HasDoc: hasDoc(p.root),
+		Resolve: func(path string) (string, error) { return workspace(path, p.env) },
+	}
+	if f.session != "" {
+		if !protocol.ValidSessionID(f.session) {
+			return exitLine("Startup error: Invalid session id.")
+		}
+		cfg.Session = session.SessionID(f.session)
+		s, err := p.all.Open(ctx, cfg.Session)
+		if err != nil {
+			if protocol.KindOf(err) == protocol.SessionNotFound {
+				return exitLine("Startup error: Session not found: " + f.session)
+			}
+			return exitLine("Startup error: " + messageOf(err))
+		}
+		defer s.Close()
+	}
+	var o dispatcher.Options
+	switch f.envelope {
+	case "rind":
+		e := rindv2.Rind
+		o.Envelope = &e
+	case "jsonrpc":
+		e := rindv2.JSONRPC
+		o.Envelope = &e
+	}
+	signal.Ignore(os.Interrupt)
+	sigs := make(chan os.Signal, 2)
+	signal.Notify(sigs, endSignals()...)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() { // ends with the process
+		<-sigs
+		cancel()
+		<-sigs
+		os.Exit(exitOK) // what is left is left to the next process
+	}()
+	if err := dispatcher.New(cfg).Serve(ctx, std.in, std.out, o); err != nil {
+		p.log.Warn("graceful end", "err", err)
+	}
+	return nil
+}
+
+// exitLine is a start-up failure: one line, as the contract words it.
+func exitLine(text string) error { return &startupError{text} }
+
+// startupError is shown without a prefix, and ends the program with 1.
+type startupError struct{ text string }
+
+func (e *startupError) Error() string { return e.text }
+
+// startup gives failures of composing the form app-server's contract demands.
+func startup(err error) error {
+	if e, ok := errors.AsType[*exit](err); ok && e.text != "" {
+		return exitLine(e.text)
+	}
+	return err
+}
+
+func truthy(s string) bool {
+	switch strings.ToLower(s) {
+	case "1", "true", "yes", "on":
+		return true
+	}
+	return false
+}
+
+// providers are what initialize shows of the configured providers.
+func (p *process) providers() []dispatcher.Provider {
+	set, err := settings.Load(p.path)
+	if err != nil {
+		return []dispatcher.Provider{}
+	}
+	out := []dispatcher.Provider{}
+	for _, name := range set.Names(p.env) {
+		pr, _, err := p.models.provider(name)
+		if err != nil {
+			continue
+		}
+		row := dispatcher.Provider{ID: name, Name: name, Methods: []string{"api_key"}, Source: "none"}
+		if key, err := pr.Key(p.env); err == nil {
+			row.Configured = true
+			row.Source = key.Source
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// setup is what commands show of the settings.
+func (p *process) setup() dispatcher.Setup {
+	var s dispatcher.Setup
+	if _, err := os.Stat(p.path); err == nil {
+		s.SettingsFound = true
+	}
+	if pr, _, err := p.models.provider(""); err == nil {
+		s.BaseURL = pr.BaseURL
+		key, err := pr.Key(p.env)
+		s.KeySet = err == nil && key.Value != ""
+	}
+	return s
+}
+
+// hasDoc reports whether a workspace, or the user, has a RIND.md.
+func hasDoc(root string) func(string) bool {
+	return func(workspace string) bool {
+		for _, dir := range []string{workspace, root} {
+			if info, err := os.Stat(filepath.Join(dir, "RIND.md")); err == nil && info.Mode().IsRegular() {
+				return true
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,249 @@
+package dispatcher
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/frame"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+)
+
+// maxInFlight bounds the requests of a connection without a written answer.
+const maxInFlight = 64
+
+// Conn is one connection. Requests are taken on its reading goroutine, in reading order, and answered through its Outbox; what a method
+// does in between is the session's business. Its two goroutines are the reader, which is the caller of Serve, and the Outbox.
+type Conn struct {
+	d   *RuntimeDispatcher
+	out *Outbox
+	in  *frame.Reader
+
+	batch wrote // owned by the outbox's goroutine
+	final *call // shutdown, answered last; set by the reading goroutine before the end begins
+
+	mu          sync.Mutex // guards what follows; never held over I/O
+	env         rindv2.Envelope
+	how         frame.Framing
+	decided     bool
+	inFlight    map[string]*call
+	ready       bool
+	stopping    bool // shutdown was asked for
+	current     *session.Session
+	lostCurrent session.SessionID // the current session was deleted by another connection
+	caps        bool              // initialize carried client_capabilities
+	named       bool              // some request named its session
+	approves    bool
+	gone        chan struct{}
+	once        sync.Once
+}
+
+func newConn(d *RuntimeDispatcher, in io.Reader, out io.Writer) *Conn {
+	c := &Conn{d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, gone: make(chan struct{})}
+	c.out = newOutbox(c, out)
+	return c
+}
+
+func (c *Conn) envelope() rindv2.Envelope {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.env
+}
+
+func (c *Conn) framing() frame.Framing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.how
+}
+
+func (c *Conn) knowsApprovals() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.approves
+}
+
+// legacy reports whether the client is of the older generation (docs/protocol/rind-v2.md, head).
+func (c *Conn) legacy() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.caps && !c.named
+}
+
+// lost ends the connection because its client cannot be reached any more.
+func (c *Conn) lost() { c.once.Do(func() { close(c.gone) }) }
+
+// Ready implements rpc.Peer.
+func (c *Conn) Ready() { c.out.pause() }
+
+// Decode implements rpc.Peer. The first frame decides for an envelope, unless one was forced.
+func (c *Conn) Decode(b []byte) (protocol.Request, error) {
+	c.mu.Lock()
+	if !c.decided {
+		c.decided = true
+		c.env = rindv2.SniffEnvelope(b)
+	}
+	env := c.env
+	c.mu.Unlock()
+	return rindv2.Decode(env, b)
+}
+
+// Refuse implements rpc.Peer.
+func (c *Conn) Refuse(err error) {
+	if errors.Is(err, rindv2.ErrIgnored) {
+		return
+	}
+	r, ok := errors.AsType[*rindv2.Refusal](err)
+	if !ok {
+		text := "Invalid JSON request."
+		switch {
+		case errors.Is(err, frame.ErrTooLong):
+			text = fmt.Sprintf("Request line exceeds %d bytes.", frame.MaxBytes)
+		case errors.Is(err, frame.ErrUTF8):
+			text = "Request is not valid UTF-8."
+		case errors.Is(err, frame.ErrDepth):
+			text = fmt.Sprintf("Request nesting exceeds %d levels.", frame.MaxDepth)
+		}
+		r = rindv2.FrameFault(text)
+	}
+	c.out.reply(protocol.Reply{ID: r.ID, Err: r.Err}, "")
+}
+
+// call is one request being answered.
+type call struct {
+	c      *Conn
+	req    protocol.Request
+	params rindv2.Params
+	prompt *session.Prompt
+
+	mu   sync.Mutex
+	done bool
+}
+
+// Request implements rpc.Peer: the checks that need the connection's state, in the order of docs/protocol/rind-v2.md section 2, then the
+// method. It runs on the reading goroutine.
+func (c *Conn) Request(req protocol.Request) {
+	id := string(req.ID)
+	refuse := func(kind protocol.ErrorKind, details map[string]any, format string, args ...any) {
+		c.out.reply(protocol.Reply{ID: req.ID, Err: &protocol.Error{Kind: kind, Message: fmt.Sprintf(format, args...), Details: details}}, "")
+	}
+	m, known := methods[req.Method]
+	c.mu.Lock()
+	_, dup := c.inFlight[id]
+	stopping, ready, flying := c.stopping, c.ready, len(c.inFlight)
+	c.mu.Unlock()
+	switch {
+	case req.ID == nil:
+	case dup:
+		refuse(protocol.InvalidRequest, map[string]any{}, "request_id is already in flight.")
+		return
+	case stopping || c.d.stopped():
+		refuse(protocol.ServerStopping, nil, "Runtime is shutting down.")
+		return
+	case !ready && !m.early:
+		refuse(protocol.ServerNotReady, nil, "Runtime worker is not initialized.")
+		return
+	case !known:
+		refuse(protocol.MethodNotFound, nil, "Unknown method: %s", protocol.Prefix(req.Method, 200))
+		return
+	case flying >= maxInFlight && !m.always:
+		refuse(protocol.Overloaded, map[string]any{"retry_after_ms": 1000}, "Too many requests in flight (maximum %d).", maxInFlight)
+		return
+	}
+	k := &call{c: c, req: req, params: rindv2.ReadParams(req.Params)}
+	if req.ID != nil {
+		c.mu.Lock()
+		c.inFlight[id] = k
+		c.mu.Unlock()
+	}
+	if m.run == nil { // $/cancel_request
+		c.cancelRequest(k)
+		return
+	}
+	if k.params.Has("session_id") && req.Method != "session/switch" && req.Method != "session/replay" {
+		c.mu.Lock()
+		c.named = true
+		c.mu.Unlock()
+	}
+	m.run(k)
+}
+
+// answered frees the ids of written answers.
+func (c *Conn) answered(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		delete(c.inFlight, id)
+	}
+}
+
+// once reports whether the call has no answer yet, and gives it one.
+func (k *call) once() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.done {
+		return false
+	}
+	k.done = true
+	return true
+}
+
+// ok answers with a result.
+func (k *call) ok(result any) {
+	if k.once() && k.req.ID != nil {
+		k.c.out.reply(protocol.Reply{ID: k.req.ID, Result: result}, string(k.req.ID))
+	}
+}
+
+// fail answers with an error.
+func (k *call) fail(err error) {
+	if k.once() && k.req.ID != nil {
+		k.c.out.reply(protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}, string(k.req.ID))
+	}
+}
+
+// settle answers with whichever there is.
+func (k *call) settle(result any, err error) {
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.ok(result)
+}
+
+// at answers once the connection was told everything of a session up to seq.
+func (k *call) at(id session.SessionID, seq session.Seq, result any, err error) {
+	if !k.once() || k.req.ID == nil {
+		return
+	}
+	h := k.c.out.hold(&hold{session: id, seq: seq, id: string(k.req.ID)})
+	k.c.out.ready(h, func(int64) protocol.Reply {
+		if err != nil {
+			return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
+		}
+		return protocol.Reply{ID: k.req.ID, Result: result}
+	})
+}
+
+var okResult = struct {
+	OK bool `json:"ok"`
+}{true}
+
+// cancelRequest is the notification $/cancel_request {id} of JSON-RPC.
+func (c *Conn) cancelRequest(k *call) {
+	id := k.params.Raw("id")
+	c.mu.Lock()
+	target := c.inFlight[string(bytes.TrimSpace(id))]
+	c.mu.Unlock()
+	if target == nil {
+		return
+	}
+	if target.prompt != nil {
+		target.prompt.Withdraw(protocol.ReasonUser, func(error) {})
+		return
+	}
+	target.fail(&protocol.Error{Kind: rindv2.RequestCancelled, Message: "Request was cancelled."})
+}

@@ -1,0 +1,201 @@
+// Package dispatcher connects clients to sessions: a RuntimeDispatcher reads framed requests, checks them, hands them to the sessions in
+// reading order, and its connections' outboxes write replies and events. It keeps no event: what a client has to be told lies in the
+// sessions' logs.
+//
+// Goroutines: per connection a reader (the caller of Serve, on jsonrpc2's read pump) and an outbox; a few short ones for methods that read
+// files, providers or long pages of a log, which end with their answer.
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/frame"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/protocol/rpc"
+	"github.com/rind-dev/rind/session"
+)
+
+// Provider is one row of initialize's and rind/auth/list's providers.
+type Provider struct {
+	ID         string   `json:"id"`
+	Name       string   `json:"name"`
+	Methods    []string `json:"methods"`
+	Configured bool     `json:"configured"`
+	Source     string   `json:"source"`
+}
+
+// Setup is what commands and initialize show of the settings.
+type Setup struct {
+	SettingsFound bool
+	KeySet        bool
+	BaseURL       string
+}
+
+// Config is what a dispatcher is made of. Sessions and Workspace are required.
+type Config struct {
+	Sessions  *session.Sessions
+	Workspace string
+	Version   string
+	Session   session.SessionID // of --session, "" for none
+	Latest    bool              // -c
+	Providers func() []Provider
+	Setup     func() Setup
+	HasDoc    func(workspace string) bool
+	Log       *slog.Logger
+	ErrorID   func(err error) string
+	// Resolve turns a workspace named by a client into an absolute path; its error is told.
+	Resolve func(path string) (string, error)
+	Now     func() time.Time
+}
+
+// RuntimeDispatcher serves connections. Safe for concurrent use.
+type RuntimeDispatcher struct {
+	cfg Config
+
+	mu       sync.Mutex // guards stopping and conns
+	stopping bool
+	conns    map[*Conn]bool
+	end      chan struct{} // closed when the end has begun
+}
+
+// New makes a dispatcher.
+func New(cfg Config) *RuntimeDispatcher {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ErrorID == nil {
+		cfg.ErrorID = func(error) string { return protocol.RandomIDs{}.Hex32() }
+	}
+	if cfg.Providers == nil {
+		cfg.Providers = func() []Provider { return []Provider{} }
+	}
+	if cfg.Setup == nil {
+		cfg.Setup = func() Setup { return Setup{} }
+	}
+	if cfg.HasDoc == nil {
+		cfg.HasDoc = func(string) bool { return false }
+	}
+	if cfg.Resolve == nil {
+		cfg.Resolve = func(p string) (string, error) { return p, nil }
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &RuntimeDispatcher{cfg: cfg, conns: map[*Conn]bool{}, end: make(chan struct{})}
+}
+
+func (d *RuntimeDispatcher) log() *slog.Logger { return d.cfg.Log }
+
+func (d *RuntimeDispatcher) stopped() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.stopping
+}
+
+// internal makes the answer to an unexpected error; its details go to the log file only.
+func (d *RuntimeDispatcher) internal(err error) *protocol.Error {
+	id := d.cfg.ErrorID(err)
+	return &protocol.Error{Kind: protocol.InternalError, Message: "Internal error (id " + id + ").", Details: map[string]any{"error_id": id}, Cause: err}
+}
+
+// wire makes any error one that a client is told.
+func (d *RuntimeDispatcher) wire(err error) *protocol.Error {
+	if e, ok := errors.AsType[*protocol.Error](err); ok {
+		return e
+	}
+	return d.internal(err)
+}
+
+// endWithin is how long the graceful end may take in all (docs/protocol/rind-v2.md section 1.4).
+const endWithin = 900 * time.Millisecond
+
+// Options of one connection.
+type Options struct {
+	Envelope *rindv2.Envelope // nil: the first frame decides
+}
+
+// Serve serves one connection until its input ends, its output is gone, shutdown was answered, or ctx ends; then everything of the process
+// ends gracefully. It returns nil when all due was written in time.
+func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
+	c := newConn(d, in, out)
+	if o.Envelope != nil {
+		c.env, c.decided = *o.Envelope, true
+	}
+	d.mu.Lock()
+	d.conns[c] = true
+	d.mu.Unlock()
+	go c.out.run()
+	read := make(chan error, 1)
+	go func() { // a blocking read of standard input cannot be interrupted: this goroutine may outlive Serve, at the end of the process
+		if how, _, err := c.in.Sniff(1); err == nil && how == frame.Headers {
+			c.mu.Lock()
+			c.env, c.how, c.decided = rindv2.JSONRPC, frame.Headers, true
+			c.mu.Unlock()
+			c.in.SetFraming(frame.Headers)
+		}
+		read <- rpc.Serve(ctx, c.in, c)
+	}()
+	select {
+	case <-read:
+	case <-c.gone:
+	case <-ctx.Done():
+	case <-d.end:
+	}
+	return d.finish(c)
+}
+
+// finish is the graceful end: no new work, running turns cancelled, terminals recorded, what is due written.
+func (d *RuntimeDispatcher) finish(c *Conn) error {
+	d.mu.Lock()
+	d.stopping = true
+	delete(d.conns, c)
+	d.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
+	defer cancel()
+	err := d.cfg.Sessions.Shutdown(ctx)
+	c.finalAnswer(err)
+	c.out.close()
+	select {
+	case <-c.out.done:
+	case <-ctx.Done():
+		err = errors.Join(err, ctx.Err())
+	}
+	return err
+}
+
+// shutdown begins the end of the process; k is answered last.
+func (d *RuntimeDispatcher) shutdown(k *call) {
+	k.c.mu.Lock()
+	k.c.stopping = true
+	k.c.mu.Unlock()
+	k.c.final = k
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.stopping {
+		d.stopping = true
+		close(d.end)
+	}
+}
+
+// finalAnswer answers shutdown, as the last line.
+func (c *Conn) finalAnswer(err error) {
+	k := c.final
+	if k == nil {
+		return
+	}
+	if !k.once() {
+		return
+	}
+	r := protocol.Reply{ID: k.req.ID, Result: okResult}
+	if err != nil {
+		r = protocol.Reply{ID: k.req.ID, Err: &protocol.Error{Kind: protocol.ShutdownFailed, Message: "The log could not be written to its end.", Cause: err}}
+	}
+	h := c.out.hold(&hold{last: true, id: string(k.req.ID)})
+	c.out.ready(h, func(int64) protocol.Reply { return r })
+}

@@ -1,0 +1,210 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+)
+
+// Bounds of a replay page (docs/protocol/rind-v2.md section 4.4).
+const (
+	replayLimit = 1000
+	replayBytes = 4 << 20
+)
+
+func replay(k *call) {
+	if !k.params.Has("after_cursor") {
+		replayMessages(k)
+		return
+	}
+	after, ok := k.params.Int("after_cursor", 0)
+	if !ok || after < 0 {
+		k.fail(rindv2.Bad("session/replay after_cursor must be a non-negative integer."))
+		return
+	}
+	limit, ok := k.params.Int("limit", 200)
+	if !ok || limit < 1 || limit > replayLimit {
+		k.fail(rindv2.Bad("session/replay limit must be an integer from 1 to 1000."))
+		return
+	}
+	tasksAfter, ok := k.params.Int("after_task_cursor", -1)
+	if !ok || k.params.Has("after_task_cursor") && tasksAfter < 0 {
+		k.fail(rindv2.Bad("session/replay after_task_cursor must be a non-negative integer."))
+		return
+	}
+	k.snapshot(func(v *session.View, state rindv2.ReplayState) (func() (func(int64) any, error), error) {
+		id := v.Session.ID
+		draft := v.Draft
+		return func() (func(int64) any, error) {
+			res, err := k.c.events(id, session.Seq(after), int(limit), state, draft)
+			if err != nil {
+				return nil, err
+			}
+			if tasksAfter >= 0 {
+				if err := k.c.taskEvents(id, session.Seq(tasksAfter), int(limit), &res, draft); err != nil {
+					return nil, err
+				}
+			}
+			return func(seq int64) any {
+				res.AsOfSequence = seq
+				return res
+			}, nil
+		}, nil
+	})
+}
+
+// snapshot takes the state of the request's session at one point of its log and answers there: what was told before the answer is in it,
+// what is told behind it is not. take runs on the session's goroutine; what it returns runs in the background, and what that returns
+// makes the result once the place is reached.
+func (k *call) snapshot(take func(v *session.View, state rindv2.ReplayState) (func() (func(lastSequence int64) any, error), error)) {
+	k.inspect(func(v *session.View) {
+		state := rindv2.ReplayState{
+			SessionID: v.Session.ID, Model: v.Sel.Model, Hosted: v.Hosted, Tasks: []json.RawMessage{}, HeadCursor: v.HeadCursor, TaskCursor: v.TaskCursor,
+		}
+		if ts := v.TurnState(); ts != nil {
+			state.TurnState = ts
+		}
+		if lt := v.Live(k.c.knowsApprovals()); lt != nil {
+			state.LiveTurn = lt
+		}
+		read, err := take(v, state)
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		if !k.once() || k.req.ID == nil {
+			return
+		}
+		h := k.c.out.hold(&hold{session: v.Session.ID, seq: v.Head, exact: true, id: string(k.req.ID)})
+		go func() {
+			result, err := func() (result func(int64) any, err error) {
+				defer func() {
+					if r := recover(); r != nil {
+						err = panicError(r)
+					}
+				}()
+				return read()
+			}()
+			k.c.out.ready(h, func(seq int64) protocol.Reply {
+				if err != nil {
+					return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
+				}
+				return protocol.Reply{ID: k.req.ID, Result: result(seq)}
+			})
+		}()
+	})
+}
+
+// events reads one page of durable events up to the snapshot.
+func (c *Conn) events(id session.SessionID, after session.Seq, limit int, state rindv2.ReplayState, draft bool) (rindv2.ReplayEvents, error) {
+	res := rindv2.ReplayEvents{Events: []json.RawMessage{}, Cursor: after, ReplayState: state}
+	if draft || after >= state.HeadCursor {
+		return res, nil
+	}
+	page, more, err := c.page(id, after, state.HeadCursor, limit, protocol.ViewDurable)
+	if err != nil {
+		return res, err
+	}
+	for i := range page {
+		res.Cursor = page[i].Seq
+		res.Events = append(res.Events, replayed(id, &page[i]))
+	}
+	if res.HasMore = more; more {
+		next := res.Cursor
+		res.NextCursor = &next
+	}
+	return res, nil
+}
+
+func (c *Conn) taskEvents(id session.SessionID, after session.Seq, limit int, res *rindv2.ReplayEvents, draft bool) error {
+	more := false
+	res.TasksMore = &more
+	if draft || after >= res.TaskCursor {
+		return nil
+	}
+	page, rest, err := c.page(id, after, res.TaskCursor, limit, protocol.ViewTasks)
+	if err != nil {
+		return err
+	}
+	for i := range page {
+		res.TaskEvents = append(res.TaskEvents, replayed(id, &page[i]))
+	}
+	*res.TasksMore = rest
+	return nil
+}
+
+// page reads up to limit entries of a view in (after, through], ending early at 4 MiB; more says that some are left.
+func (c *Conn) page(id session.SessionID, after, through session.Seq, limit int, v protocol.View) (out []session.Entry, more bool, err error) {
+	bytes := 0
+	for len(out) < limit {
+		page, err := c.d.cfg.Sessions.Store().Read(context.Background(), id, after, min(limit-len(out), pageEntries), v)
+		if err != nil {
+			return nil, false, err
+		}
+		for i := range page {
+			if page[i].Seq > through {
+				return out, false, nil
+			}
+			if bytes += page[i].Size(); bytes > replayBytes && len(out) > 0 {
+				return out, true, nil
+			}
+			out = append(out, page[i])
+			after = page[i].Seq
+		}
+		if len(page) == 0 {
+			return out, false, nil
+		}
+	}
+	return out, after < through, nil
+}
+
+// replayed is a logged envelope as it was told live, but that its sequence is its cursor.
+func replayed(id session.SessionID, e *session.Entry) json.RawMessage {
+	env, _ := rindv2.EnvelopeOf(id, e)
+	env.Sequence = int64(e.Seq)
+	return rindv2.AppendEvent(nil, rindv2.Rind, &env)
+}
+
+// replayMessages answers in message mode: a slice over all messages.
+func replayMessages(k *call) {
+	start, okStart := k.params.Int("start", 0)
+	end, okEnd := k.params.Int("end", 1<<62)
+	if !okStart {
+		start = 0
+	}
+	if !okEnd {
+		end = 1 << 62
+	}
+	k.snapshot(func(v *session.View, state rindv2.ReplayState) (func() (func(int64) any, error), error) {
+		wire, err := v.Wire()
+		if err != nil {
+			return nil, err
+		}
+		wire = slice(wire, start, end)
+		return func() (func(int64) any, error) {
+			return func(seq int64) any {
+				state.AsOfSequence = seq
+				return rindv2.ReplayMessages{Messages: wire, ReplayState: state}
+			}, nil
+		}, nil
+	})
+}
+
+// slice is list[start:end] where negatives count from the end and nothing is out of range.
+func slice(list []session.Wire, start, end int64) []session.Wire {
+	n := int64(len(list))
+	place := func(i int64) int64 {
+		if i < 0 {
+			i += n
+		}
+		return max(0, min(i, n))
+	}
+	from, to := place(start), place(end)
+	if from >= to {
+		return []session.Wire{}
+	}
+	return list[from:to]
+}

@@ -1,0 +1,536 @@
+package dispatcher
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/frame"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+)
+
+const (
+	batchBytes   = 256 << 10 // of one write
+	pageEntries  = 256       // read from a log at once
+	mergeBeyond  = 64        // entries behind: text is told in larger pieces
+	pauseReplies = 1024      // unwritten answers at which reading pauses
+	pauseBytes   = 1 << 20
+)
+
+// Outbox is the only writer of a connection. It pulls: answers and entry-less events are handed over, everything else it reads
+// from the logs of the sessions it follows, when there is room on the wire. So a client that does not read costs a cursor per
+// session, and holds up nobody. One goroutine, started by its Conn; it ends when it is closed and drained, or when a write fails.
+type Outbox struct {
+	conn *Conn
+	sink io.Writer
+
+	mu      sync.Mutex // guards the fields below; never held over I/O
+	items   []item
+	holds   []*hold
+	follows map[session.SessionID]*follow
+	order   []session.SessionID // of follows, so that they take turns
+	replies int                 // unwritten
+	bytes   int                 // of them
+	room    chan struct{}       // closed when reading may go on; nil while it may
+	closing bool
+	broken  error
+	wake    chan struct{}
+	done    chan struct{}
+
+	seq int64 // owned by the goroutine: number of the last event line
+}
+
+// item is something ready to be written: an answer, or an event without an entry.
+type item struct {
+	line  []byte // encoded reply
+	event *protocol.Envelope
+	id    string // of the request answered
+}
+
+// hold is an answer that belongs to a place in a session's log: it is written once the connection was told everything up to seq. An exact
+// one also keeps what is behind seq back until then, so that it separates the events before a snapshot from those after it.
+type hold struct {
+	session session.SessionID
+	seq     session.Seq
+	exact   bool
+	ready   bool
+	last    bool // behind everything else; the outbox ends with it
+	build   func(lastSequence int64) protocol.Reply
+	id      string
+}
+
+// follow is a cursor in the log of one session.
+type follow struct {
+	s      *session.Session
+	bell   *session.Follower
+	cursor session.Seq
+	// Catching up from after_cursor: durable events up to head, then the open message's text in one piece, then live.
+	head session.Seq
+	open *protocol.Envelope
+}
+
+func newOutbox(c *Conn, sink io.Writer) *Outbox {
+	return &Outbox{conn: c, sink: sink, follows: map[session.SessionID]*follow{}, wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+func (o *Outbox) ring() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// reply hands over an answer.
+func (o *Outbox) reply(r protocol.Reply, id string) {
+	line, err := rindv2.AppendReply(nil, o.conn.envelope(), r)
+	if err != nil {
+		line, _ = rindv2.AppendReply(nil, o.conn.envelope(), protocol.Reply{ID: r.ID, Err: o.conn.d.internal(err)})
+	}
+	o.mu.Lock()
+	o.items = append(o.items, item{line: line, id: id})
+	o.count(1, len(line))
+	o.mu.Unlock()
+	o.ring()
+}
+
+// count keeps account of unwritten answers; o.mu is held.
+func (o *Outbox) count(n, bytes int) {
+	o.replies += n
+	o.bytes += bytes
+	full := o.replies >= pauseReplies || o.bytes >= pauseBytes
+	switch {
+	case full && o.room == nil:
+		o.room = make(chan struct{})
+	case !full && o.room != nil:
+		close(o.room)
+		o.room = nil
+	}
+}
+
+// pause blocks while too many answers are unwritten.
+func (o *Outbox) pause() {
+	o.mu.Lock()
+	room := o.room
+	o.mu.Unlock()
+	if room == nil {
+		return
+	}
+	select {
+	case <-room:
+	case <-o.done:
+	}
+}
+
+// event hands over an event that has no entry.
+func (o *Outbox) event(e protocol.Envelope) {
+	o.mu.Lock()
+	o.items = append(o.items, item{event: &e})
+	o.mu.Unlock()
+	o.ring()
+}
+
+// hold registers an answer at a place of a log; ready makes it writable.
+func (o *Outbox) hold(h *hold) *hold {
+	o.mu.Lock()
+	o.holds = append(o.holds, h)
+	o.mu.Unlock()
+	return h
+}
+
+func (o *Outbox) ready(h *hold, build func(lastSequence int64) protocol.Reply) {
+	o.mu.Lock()
+	h.build, h.ready = build, true
+	o.mu.Unlock()
+	o.ring()
+}
+
+// add begins to follow a session, or moves the cursor when it does already.
+func (o *Outbox) add(f *follow) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	id := f.s.ID
+	if old := o.follows[id]; old != nil {
+		f.bell, old.bell = old.bell, f.bell
+		if old.bell != nil {
+			old.bell.Stop()
+		}
+	} else {
+		o.order = append(o.order, id)
+	}
+	o.follows[id] = f
+	o.ring()
+}
+
+// follows reports whether a session is followed.
+func (o *Outbox) following(id session.SessionID) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.follows[id] != nil
+}
+
+// remove ends following a session; false when it was not followed.
+func (o *Outbox) remove(id session.SessionID) bool {
+	o.mu.Lock()
+	f := o.follows[id]
+	delete(o.follows, id)
+	for i, other := range o.order {
+		if other == id {
+			o.order = append(o.order[:i:i], o.order[i+1:]...)
+			break
+		}
+	}
+	o.mu.Unlock()
+	if f == nil {
+		return false
+	}
+	if f.bell != nil {
+		f.bell.Stop()
+	}
+	f.s.Close()
+	o.ring()
+	return true
+}
+
+// close lets the goroutine end once everything due is written.
+func (o *Outbox) close() {
+	o.mu.Lock()
+	o.closing = true
+	o.mu.Unlock()
+	o.ring()
+}
+
+// run is the goroutine.
+func (o *Outbox) run() {
+	defer close(o.done)
+	var buf []byte
+	for {
+		var more, last bool
+		var err error
+		if buf, more, last, err = o.fill(buf[:0]); err != nil {
+			o.fail(err)
+			return
+		}
+		if len(buf) > 0 {
+			if _, err := o.sink.Write(buf); err != nil {
+				o.fail(err)
+				return
+			}
+			o.written()
+		}
+		switch {
+		case last:
+			return
+		case more:
+			continue
+		}
+		o.mu.Lock()
+		end := o.closing && len(o.items) == 0 && len(o.holds) == 0
+		o.mu.Unlock()
+		if end {
+			return
+		}
+		<-o.wake
+	}
+}
+
+// fail ends the connection: the client is gone.
+func (o *Outbox) fail(err error) {
+	o.mu.Lock()
+	o.broken = err
+	o.items, o.holds = nil, nil
+	o.mu.Unlock()
+	o.conn.d.log().Info("connection lost", "err", err)
+	o.conn.lost()
+}
+
+// wrote collects what a batch answers, to be freed once it is on the wire.
+type wrote struct {
+	ids   []string
+	bytes int
+}
+
+func (o *Outbox) written() {
+	w := o.conn.batch
+	o.conn.batch = wrote{}
+	if len(w.ids) == 0 {
+		return
+	}
+	o.mu.Lock()
+	o.count(-len(w.ids), -w.bytes)
+	o.mu.Unlock()
+	o.conn.answered(w.ids)
+}
+
+// fill encodes what is to be written next: first what was handed over, then a page of each followed log, then the answers whose place was
+// reached. more says that there may be more at once; last that nothing may follow.
+func (o *Outbox) fill(buf []byte) (_ []byte, more, last bool, err error) {
+	o.mu.Lock()
+	items := o.items
+	o.items = nil
+	order := append([]session.SessionID(nil), o.order...)
+	o.mu.Unlock()
+	for i, it := range items {
+		if it.event != nil {
+			buf = o.appendEvent(buf, it.event)
+		} else {
+			buf = o.appendLine(buf, it.line)
+			o.conn.batch.ids = append(o.conn.batch.ids, it.id)
+			o.conn.batch.bytes += len(it.line)
+		}
+		if len(buf) >= batchBytes && i+1 < len(items) {
+			o.mu.Lock()
+			o.items = append(items[i+1:len(items):len(items)], o.items...)
+			o.mu.Unlock()
+			return buf, true, false, nil
+		}
+	}
+	for _, id := range order {
+		var again bool
+		if buf, again, err = o.page(buf, id); err != nil {
+			return buf, false, false, err
+		}
+		more = more || again
+		if len(buf) >= batchBytes {
+			more = true
+			break
+		}
+	}
+	before := len(buf)
+	buf, last = o.answers(buf, !more)
+	return buf, more || len(buf) > before, last, nil
+}
+
+// limit is how far a session may be told, because of exact holds; 0 for no limit. o.mu is held.
+func (o *Outbox) limit(id session.SessionID) session.Seq {
+	var most session.Seq = -1
+	for _, h := range o.holds {
+		if h.exact && h.session == id && (most < 0 || h.seq < most) {
+			most = h.seq
+		}
+	}
+	return most
+}
+
+// page tells the next entries of one session.
+func (o *Outbox) page(buf []byte, id session.SessionID) (_ []byte, more bool, err error) {
+	o.mu.Lock()
+	f := o.follows[id]
+	limit := session.Seq(-1)
+	if f != nil {
+		limit = o.limit(id)
+	}
+	o.mu.Unlock()
+	if f == nil {
+		return buf, false, nil
+	}
+	if f.head > 0 {
+		return o.catchUp(buf, f)
+	}
+	entries, head, err := f.s.Read(context.Background(), f.cursor, pageEntries)
+	if err != nil {
+		o.conn.d.log().Error("read log", "session", id, "err", err)
+		o.conn.unfollow(id)
+		return buf, false, nil
+	}
+	lag := head-f.cursor > mergeBeyond
+	m := merger{o: o, id: id, on: lag}
+	cursor := f.cursor
+	for i := range entries {
+		if limit >= 0 && entries[i].Seq > limit || len(buf) >= batchBytes {
+			break
+		}
+		buf = m.entry(buf, &entries[i])
+		cursor = entries[i].Seq
+	}
+	buf = m.flush(buf)
+	moved := cursor > f.cursor
+	o.moved(f, cursor)
+	return buf, moved && cursor < head, nil
+}
+
+func (o *Outbox) moved(f *follow, cursor session.Seq) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.follows[f.s.ID] == f { // not if it was moved or removed meanwhile
+		f.cursor = cursor
+	}
+}
+
+// catchUp tells the durable events of a follower that asked for them, up to where it joined.
+func (o *Outbox) catchUp(buf []byte, f *follow) (_ []byte, more bool, err error) {
+	store := o.conn.d.cfg.Sessions.Store()
+	entries, err := store.Read(context.Background(), f.s.ID, f.cursor, pageEntries, protocol.ViewDurable)
+	if err != nil {
+		o.conn.d.log().Error("read log", "session", f.s.ID, "err", err)
+		o.conn.unfollow(f.s.ID)
+		return buf, false, nil
+	}
+	m := merger{o: o, id: f.s.ID}
+	cursor := f.cursor
+	for i := range entries {
+		if entries[i].Seq > f.head {
+			entries = nil
+			break
+		}
+		if len(buf) >= batchBytes {
+			break
+		}
+		buf = m.entry(buf, &entries[i])
+		cursor = entries[i].Seq
+	}
+	if len(entries) == pageEntries || len(buf) >= batchBytes {
+		o.moved(f, cursor)
+		return buf, true, nil
+	}
+	if f.open != nil {
+		buf = o.appendEvent(buf, f.open)
+	}
+	o.mu.Lock()
+	f.cursor, f.head, f.open = max(cursor, f.head), 0, nil
+	o.mu.Unlock()
+	return buf, true, nil
+}
+
+// answers adds the held answers whose place was reached; idle says that every log was told to its end.
+func (o *Outbox) answers(buf []byte, idle bool) (_ []byte, last bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var kept []*hold
+	for _, h := range o.holds {
+		f := o.follows[h.session]
+		wait := !h.ready || f != nil && (f.head > 0 || f.cursor < h.seq)
+		if h.last {
+			wait = !idle || len(o.holds) > 1 || len(o.items) > 0
+		}
+		if wait {
+			kept = append(kept, h)
+			continue
+		}
+		last = h.last
+		r := h.build(o.seq)
+		line, err := rindv2.AppendReply(nil, o.conn.envelope(), r)
+		if err != nil {
+			line, _ = rindv2.AppendReply(nil, o.conn.envelope(), protocol.Reply{ID: r.ID, Err: o.conn.d.internal(err)})
+		}
+		buf = o.appendLine(buf, line)
+		o.conn.batch.ids = append(o.conn.batch.ids, h.id)
+		o.count(1, 0)
+	}
+	o.holds = kept
+	return buf, last
+}
+
+func (o *Outbox) appendLine(buf, line []byte) []byte {
+	return frame.Append(buf, o.conn.framing(), line)
+}
+
+func (o *Outbox) appendEvent(buf []byte, e *protocol.Envelope) []byte {
+	o.seq++
+	e.Sequence = o.seq
+	if o.conn.framing() == frame.Lines {
+		return append(rindv2.AppendEvent(buf, o.conn.envelope(), e), '\n')
+	}
+	return frame.Append(buf, frame.Headers, rindv2.AppendEvent(nil, o.conn.envelope(), e))
+}
+
+// merger tells entries one by one; for a follower that lags, pieces of one text in one.
+type merger struct {
+	o  *Outbox
+	id session.SessionID
+	on bool
+
+	open *session.Entry // the newest piece
+	body mergeable
+	text []byte
+}
+
+// mergeable is a piece of text that may be told together with its neighbours.
+type mergeable struct {
+	kind protocol.Kind
+	id   string
+	name string
+}
+
+func (m *merger) entry(buf []byte, e *session.Entry) []byte {
+	if m.on {
+		if piece, text, ok := pieceOf(e); ok {
+			if m.open != nil && m.body != piece {
+				buf = m.flush(buf)
+			}
+			m.open, m.body = e, piece
+			m.text = append(m.text, text...)
+			return buf
+		}
+		buf = m.flush(buf)
+	}
+	env, ok := rindv2.EnvelopeOf(m.id, e)
+	if !ok {
+		return buf
+	}
+	buf = m.o.appendEvent(buf, &env)
+	if e.Kind == protocol.KindApprovalRequested && !m.o.conn.knowsApprovals() {
+		if q, ok := questionOf(m.id, e); ok {
+			buf = m.o.appendEvent(buf, &q)
+		}
+	}
+	return buf
+}
+
+func pieceOf(e *session.Entry) (mergeable, string, bool) {
+	switch e.Kind {
+	case protocol.KindAssistantDelta, protocol.KindReasoningDelta, protocol.KindToolInputDelta:
+	default:
+		return mergeable{}, "", false
+	}
+	b, err := protocol.Decode(e)
+	if err != nil {
+		return mergeable{}, "", false
+	}
+	switch b := b.(type) {
+	case *protocol.AssistantDelta:
+		return mergeable{e.Kind, b.More.MessageID, ""}, b.Text, true
+	case *protocol.ReasoningDelta:
+		return mergeable{e.Kind, b.More.MessageID, ""}, b.Text, true
+	case *protocol.ToolInputDelta:
+		return mergeable{e.Kind, b.ToolCallID, b.ToolName}, b.Delta, true
+	}
+	return mergeable{}, "", false
+}
+
+// flush tells the gathered pieces as one event, with the id and time of the last.
+func (m *merger) flush(buf []byte) []byte {
+	if m.open == nil {
+		return buf
+	}
+	head := protocol.Head{Time: m.open.Time, EventID: protocol.EventID(m.open.Event), Session: m.id, Turn: m.open.Turn}
+	var body protocol.Body
+	switch m.body.kind {
+	case protocol.KindAssistantDelta:
+		body = &protocol.AssistantDelta{Text: string(m.text)}
+	case protocol.KindReasoningDelta:
+		body = &protocol.ReasoningDelta{Text: string(m.text)}
+	default:
+		body = &protocol.ToolInputDelta{ToolCallID: m.body.id, ToolName: m.body.name, Delta: string(m.text)}
+	}
+	m.open, m.text = nil, nil
+	e, err := protocol.Encode(head, body)
+	if err != nil {
+		return buf // text always encodes
+	}
+	return m.o.appendEvent(buf, &protocol.Envelope{Session: m.id, Turn: e.Turn, Event: e.Event})
+}
+
+// questionOf is the question older clients get in place of an approval.
+func questionOf(id session.SessionID, e *session.Entry) (protocol.Envelope, bool) {
+	b, err := protocol.Decode(e)
+	if err != nil {
+		return protocol.Envelope{}, false
+	}
+	a := b.(*protocol.ApprovalRequested)
+	q, err := protocol.Encode(protocol.Head{Time: e.Time, EventID: a.More.QuestionEventID, Session: id, Turn: e.Turn}, &protocol.UserQuestionRequested{
+		ToolCallID: a.ToolCallID, Question: a.Title, Options: session.ChoicesOf(a.Options),
+	})
+	return protocol.Envelope{Session: id, Turn: e.Turn, Event: q.Event}, err == nil
+}

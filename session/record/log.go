@@ -20,7 +20,7 @@ const (
 	DefaultMaxSize  = 4 << 20 // bytes of one file
 	DefaultMaxFiles = 5       // rind.log, rind.log.1 … rind.log.4
 	longestText     = 256     // bytes of one attribute
-	longestDetail   = 8 << 10 // bytes of the details of an error
+	longestDetail   = 8 << 10 // bytes of a Detail
 	queueLines      = 1024    // lines that wait for a writer
 	queueBytes      = 1 << 20
 	longestWait     = 250 * time.Millisecond // for a disk or pipe that does not take what it is given
@@ -85,7 +85,7 @@ func (l *Log) Logger() *slog.Logger { return slog.New(l.text) }
 // written, at most 250 ms: an id that is shown should be found.
 func (l *Log) ErrorID(err error, attrs ...slog.Attr) string {
 	id := l.opts.NewID()
-	attrs = append([]slog.Attr{slog.String("error_id", id), slog.Any("error", details{err})}, attrs...)
+	attrs = append([]slog.Attr{slog.String("error_id", id), slog.Any("error", inFull(err))}, attrs...)
 	slog.New(l.text).LogAttrs(context.Background(), slog.LevelError, "error", attrs...)
 	l.queue.flush(longestWait)
 	return id
@@ -111,48 +111,35 @@ func (w lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// details is an error whose text may be long, with the cause that clients are not told.
-type details struct{ err error }
+// Detail is a text that may be long: 8 KiB of it are kept, where other attributes keep 256 bytes. A stack is one.
+type Detail string
 
-func (d details) text() string {
-	if d.err == nil {
-		return ""
-	}
-	out := fmt.Sprintf("%T: %v", d.err, d.err)
-	if e, ok := errors.AsType[*protocol.Error](d.err); ok && e.Cause != nil {
+// inFull tells of an error what is to be known of it, with the cause that clients are not told.
+func inFull(err error) Detail {
+	out := fmt.Sprintf("%T: %v", err, err)
+	if e, ok := errors.AsType[*protocol.Error](err); ok && e.Cause != nil {
 		out += fmt.Sprintf(" (cause: %T: %v)", e.Cause, e.Cause)
 	}
-	return out
+	return Detail(out)
 }
 
 // bound makes every attribute short and free of secrets. What is no number, time or truth is written as text.
-func (l *Log) bound(groups []string, a slog.Attr) slog.Attr {
-	limit := longestText
+func (l *Log) bound(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindString:
-		a.Value = slog.StringValue(l.short(a.Value.String(), limit))
+		a.Value = slog.StringValue(l.short(a.Value.String(), longestText))
 	case slog.KindAny:
 		switch v := a.Value.Any().(type) {
 		case *slog.Source, slog.Level:
 			return a
-		case details:
-			a.Value = slog.StringValue(l.short(v.text(), longestDetail))
+		case Detail:
+			a.Value = slog.StringValue(l.short(string(v), longestDetail))
 		case nil:
 		default:
-			a.Value = slog.StringValue(l.short(say(v), limit))
+			a.Value = slog.StringValue(l.short(fmt.Sprint(v), longestText))
 		}
 	}
 	return a
-}
-
-// say writes a value as text; one whose own method panics must not end the process.
-func say(v any) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = fmt.Sprintf("%T", v)
-		}
-	}()
-	return fmt.Sprint(v)
 }
 
 // short redacts before it cuts, so that no part of a secret is left at the end.

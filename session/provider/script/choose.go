@@ -41,27 +41,31 @@ func (s *Script) choose(r session.ModelRequest) (*completion, error) {
 		case m.Role == session.RoleUser:
 			users++
 			at.turn, at.ordinal, pos = s.matching(m.Text, matched), users, 0
-			if at.turn < 0 {
-				at.ordinal = 0
-			}
-		case m.Role == session.RoleAssistant && at.turn < 0:
-			free = after(s.free, free, m.Interrupted)
-		case m.Role == session.RoleAssistant:
+		case m.Role == session.RoleAssistant && at.turn >= 0 && pos < len(s.turns[at.turn].completions):
 			pos = after(s.turns[at.turn].completions, pos, m.Interrupted)
+		case m.Role == session.RoleAssistant:
+			free = after(s.free, free, m.Interrupted)
 		}
 	}
-	list, where := s.free, "the turns without a match"
-	if at.turn < 0 {
-		pos = free
-	} else {
-		list, where = s.turns[at.turn].completions, s.turns[at.turn].path
+	if at.turn >= 0 {
+		if c := s.take(at, s.turns[at.turn].completions, pos); c != nil {
+			return c, nil
+		}
 	}
+	if c := s.take(lane{session: r.Session, turn: -1}, s.free, free); c != nil {
+		return c, nil
+	}
+	return nil, rejected("the script has no completion left for this request, to user message %d, %q", users, short(lastUser(r.Messages)))
+}
+
+// take plays the first completion of a lane from pos on that this session has not had; nil when there is none.
+func (s *Script) take(at lane, list []completion, pos int) *completion {
 	pos = max(pos, s.played[at])
 	if pos >= len(list) {
-		return nil, rejected("the script has no completion left for this request: all %d of %s are played", len(list), where)
+		return nil
 	}
 	s.played[at] = pos + 1
-	return &list[pos], nil
+	return &list[pos]
 }
 
 // matching returns the turn that answers a user message, -1 for the free ones, and counts it.

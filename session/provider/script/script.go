@@ -11,7 +11,8 @@
 // from the request, so that it is the same after the process was restarted:
 //
 //   - A turn whose match is in the last user message answers it; of several the first answers the first such message, the second the
-//     second, the last one all further ones. Everything else is answered by the turns without a match, in their order.
+//     second, the last one all further ones. Everything else, and what is asked when that turn has no completion left, is answered by
+//     the turns without a match, in their order.
 //   - Of the turn (or of the turns without a match taken together) that completion is next that follows the ones the request shows as
 //     assistant messages: each message stands for the next completion that says something and ends well, an interrupted one for the
 //     next that says something. Completions that fail leave no message, so after a restart they are played again.

@@ -37,7 +37,7 @@ type pace struct {
 var elsewhere = map[string]bool{"approval": true, "input": true, "artifact": true, "event": true}
 
 // paced are the verbs that take chunk and delayMs.
-var paced = map[string]bool{"text": true, "delta": true, "final": true, "reasoning": true, "echo": true}
+var paced = map[string]bool{"text": true, "delta": true, "final": true, "reasoning": true, "echo": true, "call": true}
 
 // verbs parses the value of each verb. An error is the end of a sentence that begins with the verb.
 var verbs map[string]func(s *Script, st *step, value json.RawMessage, times int) error
@@ -92,7 +92,10 @@ func parseCall(_ *Script, st *step, value json.RawMessage, _ int) error {
 	if c.Chunk < 0 {
 		return errors.New("has a chunk below 0")
 	}
-	st.callID, st.text, st.pace.chunk = c.ID, c.Name, c.Chunk
+	st.callID, st.text = c.ID, c.Name
+	if c.Chunk > 0 {
+		st.pace.chunk = c.Chunk
+	}
 	if c.DelayMS != nil {
 		d, err := milliseconds(c.DelayMS)
 		if err != nil {

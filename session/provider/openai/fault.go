@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"math"
 	"net"
 	"net/http"
 	"strconv"
@@ -22,40 +23,32 @@ const retryCap = 60 * time.Second
 func (m *Model) network(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, errIdle) {
-			return &session.ModelError{Fault: session.FaultTimeout, Message: "The provider did not answer in time.", Cause: cause}
+			return &session.ModelError{Fault: session.FaultTimeout, Message: "The provider at " + m.base.Host + " did not answer in time.", Cause: cause}
 		}
 		return cause
 	}
-	e := &session.ModelError{Fault: session.FaultNetwork, Cause: err}
-	var cert *tls.CertificateVerificationError
-	var dns *net.DNSError
-	var timeout net.Error
-	host := m.host()
+	e := &session.ModelError{Fault: session.FaultNetwork, Cause: m.redacted(err)}
+	timeout, timed := errors.AsType[net.Error](err)
+	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	_, dns := errors.AsType[*net.DNSError](err)
+	host := m.base.Host
 	switch {
-	case errors.As(err, &cert):
+	case cert:
 		e.Message = "The certificate of " + host + " cannot be verified; for an own authority set caFile."
-	case errors.As(err, &dns):
-		e.Message = "The host " + host + " cannot be found; check baseUrl and the network."
-	case errors.As(err, &timeout) && timeout.Timeout():
+	case timed && timeout.Timeout():
 		e.Fault, e.Message = session.FaultTimeout, "The connection to "+host+" timed out."
-	case strings.Contains(err.Error(), "refused"):
+	case dns:
+		e.Message = "The host " + host + " cannot be found; check baseUrl and the network."
+	case strings.Contains(err.Error(), "refused"): // the word of every system, whatever its number
 		e.Message = "Nothing listens at " + host + "; is the server running?"
 	default:
-		e.Message = m.line("The connection to " + host + " failed: " + rootText(err))
+		e.Message = "The connection to " + host + " failed: " + innermost(err)
 	}
+	e.Message = m.line(e.Message)
 	return e
 }
 
-func (m *Model) host() string {
-	_, rest, _ := strings.Cut(m.cfg.BaseURL, "://")
-	host, _, _ := strings.Cut(rest, "/")
-	if i := strings.LastIndexByte(host, '@'); i >= 0 {
-		host = host[i+1:]
-	}
-	return host
-}
-
-func rootText(err error) string {
+func innermost(err error) string {
 	for {
 		inner := errors.Unwrap(err)
 		if inner == nil {
@@ -65,77 +58,92 @@ func rootText(err error) string {
 	}
 }
 
-// errorBody is an error as providers write it; code may be text or number.
+// errorBody is an error as providers write it: under error, as an object or a text, or at the top.
 type errorBody struct {
 	Error json.RawMessage `json:"error"`
-	// Some servers put it at the top.
-	Message string          `json:"message"`
-	Detail  json.RawMessage `json:"detail"`
-	Object  string          `json:"object"`
-	Type    string          `json:"type"`
-	Code    json.RawMessage `json:"code"`
+	errorText
+	Detail loose  `json:"detail"`
+	Object string `json:"object"`
 }
 
 type errorText struct {
-	Message  string          `json:"message"`
-	Type     string          `json:"type"`
-	Code     json.RawMessage `json:"code"`
+	Message  loose `json:"message"`
+	Type     loose `json:"type"`
+	Code     loose `json:"code"`
+	Status   loose `json:"status"`
 	Metadata struct {
-		Raw string `json:"raw"`
+		Raw loose `json:"raw"` // OpenRouter: the words of the provider behind it
 	} `json:"metadata"`
 }
 
-// parseError finds the provider's words and codes in a body.
-func parseError(body []byte) (message, kind string, status int, ok bool) {
+// told is an error in the provider's words.
+type told struct {
+	message string
+	kind    string // its types and codes
+	status  int    // where a code is an HTTP status
+}
+
+// parseError finds the provider's words and codes in a body; false when it is no error.
+func parseError(body []byte) (told, bool) {
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil {
-		return "", "", 0, false
+		return told{}, false
 	}
-	t := errorText{Message: b.Message, Type: b.Type, Code: b.Code}
+	t := b.errorText
 	switch {
 	case len(b.Error) > 0 && b.Error[0] == '{':
+		t = errorText{}
 		if json.Unmarshal(b.Error, &t) != nil {
-			return "", "", 0, false
+			return told{}, false
 		}
-		if t.Metadata.Raw != "" {
-			t.Message += ": " + t.Metadata.Raw
+		if raw := string(t.Metadata.Raw); raw != "" {
+			if behind, ok := parseError([]byte(raw)); ok && behind.message != "" {
+				raw = behind.message
+			}
+			t.Message += loose(": " + raw)
 		}
 	case len(b.Error) > 0 && b.Error[0] == '"':
-		_ = json.Unmarshal(b.Error, &t.Message)
-	case b.Message != "" && (b.Object == "error" || b.Type == "error" || b.Code != nil):
-	case len(b.Detail) > 0:
-		if json.Unmarshal(b.Detail, &t.Message) != nil {
-			t.Message = string(b.Detail)
+		var text loose
+		_ = json.Unmarshal(b.Error, &text) // it is a string
+		if t.Message != "" {
+			t.Type += loose(" " + text) // Hugging Face and others: error is the kind, message the words
+		} else {
+			t.Message = text
 		}
+	case b.Message != "" && (b.Object == "error" || b.Type != "" || b.Code != ""):
+	case b.Detail != "":
+		t.Message = b.Detail
 	default:
-		return "", "", 0, false
+		return told{}, false
 	}
-	code := strings.Trim(string(t.Code), `"`)
-	status, _ = strconv.Atoi(code)
-	return t.Message, t.Type + " " + code, status, true
+	out := told{message: string(t.Message), kind: strings.TrimSpace(string(t.Type + " " + t.Code + " " + t.Status))}
+	if n, err := strconv.Atoi(string(t.Code)); err == nil && n >= 400 && n < 600 {
+		out.status = n
+	}
+	return out, true
 }
 
 // refused is an answer that is no stream.
 func (m *Model) refused(resp *http.Response, body []byte) error {
-	message, kind, status, ok := parseError(body)
+	t, ok := parseError(body)
 	if resp.StatusCode != http.StatusOK {
-		status = resp.StatusCode
+		t.status = resp.StatusCode
 	}
-	if !ok || message == "" {
+	if !ok || t.message == "" {
 		switch {
-		case resp.StatusCode == http.StatusOK:
+		case resp.StatusCode == http.StatusOK && !ok:
 			return &session.ModelError{
 				Fault: session.FaultBadReply, Status: 200, Message: m.line("The endpoint answered with " + contentType(resp) + " instead of an event stream; check baseUrl."),
 			}
 		case resp.StatusCode >= 300 && resp.StatusCode < 400:
 			return &session.ModelError{Fault: session.FaultRejected, Status: resp.StatusCode, Message: "The endpoint redirects elsewhere; set baseUrl to where it leads."}
 		}
-		message = http.StatusText(resp.StatusCode)
+		t.message = strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
 		if text := strings.TrimSpace(string(body)); text != "" && !strings.HasPrefix(text, "<") {
-			message += ": " + text
+			t.message += ": " + text
 		}
 	}
-	return m.fault(status, message, kind, retryAfter(resp.Header, time.Now()))
+	return m.fault(t, retryAfter(resp.Header, time.Now()))
 }
 
 func contentType(resp *http.Response) string {
@@ -146,11 +154,25 @@ func contentType(resp *http.Response) string {
 	return protocol.Prefix(t, 60)
 }
 
+// Words by which providers name a fault, in lower case.
+var (
+	contextWords = []string{
+		"context_length_exceeded", "context length", "context window", "maximum context", "context size", "exceed_context_size", "n_ctx",
+		"prompt is too long", "input is too long", "input too long", "prompt too long", "too many tokens", "when context the overflows",
+		"maximum input length", "range of input length", "reduce the length of",
+	}
+	quotaWords = []string{"insufficient_quota", "insufficient quota", "insufficient balance", "insufficient credits", "credit balance", "billing_hard_limit", "billing hard limit"}
+	modelWords = []string{"model_not_found", "not a valid model", "model not found", "does not exist or you do not have access"}
+	rateWords  = []string{"rate_limit", "rate limit", "too many requests", "resource_exhausted"}
+	keyWords   = []string{"invalid_api_key", "authentication_error", "invalid api key", "incorrect api key"}
+	busyWords  = []string{"overloaded", "server_error", "internal error", "internal_error", "service unavailable", "temporarily unavailable", "unavailable"}
+)
+
 // fault sorts a provider's error.
-func (m *Model) fault(status int, message, kind string, after time.Duration) *session.ModelError {
-	e := &session.ModelError{Status: status, Message: m.line(message), RetryAfter: after}
-	low := strings.ToLower(message + " " + kind)
-	has := func(words ...string) bool {
+func (m *Model) fault(t told, after time.Duration) *session.ModelError {
+	e := &session.ModelError{Status: t.status, Message: m.line(t.message), RetryAfter: after}
+	low := strings.ToLower(t.message + " " + t.kind)
+	has := func(words []string) bool {
 		for _, w := range words {
 			if strings.Contains(low, w) {
 				return true
@@ -158,69 +180,58 @@ func (m *Model) fault(status int, message, kind string, after time.Duration) *se
 		}
 		return false
 	}
-	switch {
-	case status == http.StatusRequestEntityTooLarge, has("context_length_exceeded", "context length", "context window", "maximum context", "prompt is too long", "too many tokens", "exceeds the available context", "exceed_context_size", "input is too long", "n_ctx"):
+	switch s := t.status; {
+	case s == http.StatusRequestEntityTooLarge,
+		s != http.StatusTooManyRequests && s != http.StatusUnauthorized && s != http.StatusForbidden && has(contextWords),
+		s == http.StatusTooManyRequests && strings.Contains(low, "request too large"): // more than a minute's allowance: waiting does not help
 		e.Fault = session.FaultContext
-	case has("insufficient_quota", "exceeded your current quota", "billing", "credit balance") || status == http.StatusPaymentRequired:
-		e.Fault = session.FaultQuota
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, has("invalid_api_key", "authentication_error"):
-		e.Fault = session.FaultAuth
-	case status == http.StatusNotFound, has("model_not_found"):
+	case s == http.StatusPaymentRequired, has(quotaWords),
+		strings.Contains(low, "quota") && after == 0 && (s == 0 || s == http.StatusTooManyRequests || s == http.StatusForbidden):
+		e.Fault = session.FaultQuota // a quota that comes back by itself says when
+	case has(modelWords):
 		e.Fault = session.FaultModel
-	case status == http.StatusTooManyRequests, has("rate_limit", "rate limit", "too many requests"):
+	case s == http.StatusUnauthorized, s == http.StatusForbidden, has(keyWords):
+		e.Fault = session.FaultAuth
+	case s == http.StatusNotFound:
+		e.Fault = session.FaultModel
+	case s == http.StatusTooManyRequests, has(rateWords):
 		e.Fault = session.FaultRate
-	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
+	case s == http.StatusRequestTimeout, s == http.StatusGatewayTimeout:
 		e.Fault = session.FaultTimeout
-	case status >= 500, has("overloaded", "server_error", "internal error", "service unavailable"):
+	case s >= 500, has(busyWords):
 		e.Fault = session.FaultServer
 	default:
 		e.Fault = session.FaultRejected
 	}
 	if e.Message == "" {
-		e.Message = "The provider refused the request."
+		e.Message = "The provider refused the request without saying why."
 	}
 	return e
 }
 
-// line makes text from outside fit to be shown: one line, short, without keys and control characters.
-func (m *Model) line(text string) string {
-	for _, s := range m.hide {
-		text = strings.ReplaceAll(text, s, "[hidden]")
-	}
-	text = strings.Map(func(r rune) rune {
-		if r < 0x20 || r >= 0x7f && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	text = strings.Join(strings.Fields(text), " ")
-	if short := protocol.Prefix(text, 500); short != text {
-		return short + "…"
-	}
-	return text
-}
-
-// retryAfter reads what the provider asks to wait: seconds or a date. Nonsense, the past and too far a future are nothing.
+// retryAfter reads what the provider asks to wait, at most 60 s: milliseconds, seconds or a date. Nonsense and the past are 0.
 func retryAfter(h http.Header, now time.Time) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if v == "" {
-		return 0
+	if d := span(h.Get("Retry-After-Ms"), time.Millisecond); d > 0 {
+		return d
 	}
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		if s <= 0 || s != s {
-			return 0
-		}
-		return min(time.Duration(min(s, 1e6)*float64(time.Second)), retryCap)
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if d := span(v, time.Second); d > 0 {
+		return d
 	}
 	at, err := http.ParseTime(v)
 	if err != nil {
 		return 0
 	}
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date // the server's own clock: ours may be off
+		now = date // by the server's own clock: ours may be off
 	}
-	if d := at.Sub(now); d > 0 {
-		return min(d, retryCap)
+	return min(max(at.Sub(now), 0), retryCap)
+}
+
+func span(v string, unit time.Duration) time.Duration {
+	n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+	if err != nil || math.IsNaN(n) || n <= 0 {
+		return 0
 	}
-	return 0
+	return time.Duration(min(n*float64(unit), float64(retryCap)))
 }

@@ -1,132 +1,100 @@
 package openai
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"time"
 
 	"github.com/rind-dev/rind/session"
 )
 
-// maxEvent bounds one event of the stream.
-const maxEvent = 16 << 20
+// errIdle is the cause of a request's context that the watchdog ended.
+var errIdle = errors.New("the provider was silent for too long")
 
-// errIdle is the cause when the watchdog ends a silent stream.
-var errIdle = errors.New("stream was silent for too long")
+const (
+	// endGrace is how long the rest of a stream (usage, end mark) may take once the model said why it ended.
+	endGrace = 3 * time.Second
+	// drainGrace is how long a connection may take to end its answer for it to be used again.
+	drainGrace = 25 * time.Millisecond
+)
 
-// stream reads server-sent events. A watchdog closes it after too long a silence, or when it lives on keep-alives alone for too long.
-type stream struct {
-	m      *Model
-	body   io.ReadCloser
-	lines  *bufio.Reader
-	cancel context.CancelCauseFunc
-	keep   bool // body is closed by the reader only
-
-	mu    sync.Mutex // guards the timer against close
-	timer *time.Timer
-	fed   time.Time // when data came last
+// watchdog ends a request that is silent for too long, or lives on keep-alives alone for too long. It counts only while somebody
+// waits for the provider, so a slow consumer is not taken for a silent provider. Used by one goroutine.
+type watchdog struct {
+	timer    *time.Timer
+	idle     time.Duration
+	total    time.Duration
+	fed      time.Time // when the provider last said something of use
+	deadline time.Time // of the waiting in all; zero for none
 }
 
-func newStream(m *Model, cancel context.CancelCauseFunc) *stream {
-	s := &stream{m: m, cancel: cancel, fed: time.Now()}
-	s.lines = bufio.NewReaderSize(s, 32<<10)
-	s.timer = time.AfterFunc(m.cfg.Idle, func() { cancel(errIdle) })
-	return s
+func newWatchdog(idle, total time.Duration, cancel context.CancelCauseFunc) *watchdog {
+	w := &watchdog{idle: idle, total: total, fed: time.Now()}
+	w.timer = time.AfterFunc(idle, func() { cancel(errIdle) })
+	return w
 }
 
-// Read implements io.Reader for the line reader: every byte is a sign of life.
-func (s *stream) Read(p []byte) (int, error) {
-	n, err := s.body.Read(p)
-	if n > 0 && time.Since(s.fed) < s.m.cfg.Total {
-		s.alive()
+// wait starts the count, rest stops it.
+func (w *watchdog) wait() {
+	d := w.idle
+	now := time.Now()
+	d = min(d, w.total-now.Sub(w.fed))
+	if !w.deadline.IsZero() {
+		d = min(d, w.deadline.Sub(now))
 	}
+	w.timer.Reset(max(d, 0))
+}
+
+func (w *watchdog) rest() { w.timer.Stop() }
+
+// feed notes that something of use came.
+func (w *watchdog) feed() { w.fed = time.Now() }
+
+// within bounds all further waiting together.
+func (w *watchdog) within(d time.Duration) { w.deadline = time.Now().Add(d) }
+
+// stream is an open answer.
+type stream struct {
+	events
+	ctx  context.Context
+	body io.ReadCloser
+	dog  *watchdog
+}
+
+// watched reads a body under the watchdog: every byte is a sign of life.
+type watched struct {
+	body io.Reader
+	dog  *watchdog
+}
+
+func (w watched) Read(p []byte) (int, error) {
+	w.dog.wait()
+	n, err := w.body.Read(p)
+	w.dog.rest()
 	return n, err
 }
 
-func (s *stream) alive() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timer != nil {
-		s.timer.Reset(s.m.cfg.Idle)
+// next returns the next event; the cause of the context once that has ended, even when events are at hand.
+func (s *stream) next() (event, error) {
+	if s.ctx.Err() != nil {
+		return event{}, context.Cause(s.ctx)
 	}
+	return s.events.next()
+}
+
+// finish reads what is left after the end mark, so that the connection can serve the next request; it gives up soon.
+func (s *stream) finish() {
+	s.dog.within(drainGrace)
+	_, _ = io.CopyN(io.Discard, s.r, 64<<10)
 }
 
 func (s *stream) close() {
-	s.mu.Lock()
-	if s.timer != nil {
-		s.timer.Stop()
-		s.timer = nil
-	}
-	s.mu.Unlock()
-	if s.body != nil && !s.keep {
-		_ = s.body.Close()
-	}
+	s.dog.rest()
+	_ = s.body.Close()
 }
 
-// next returns the data of the next event and its name; io.EOF at a clean end. Comments and fields we do not use are skipped.
-func (s *stream) next() (name string, data []byte, err error) {
-	for {
-		line, err := s.line()
-		if err != nil {
-			if errors.Is(err, io.EOF) && len(data) > 0 {
-				return name, data, nil // the last event may lack its blank line
-			}
-			return "", nil, err
-		}
-		if len(line) == 0 {
-			if len(data) > 0 {
-				s.fed = time.Now()
-				return name, data, nil
-			}
-			name = ""
-			continue
-		}
-		field, value, _ := bytes.Cut(line, []byte{':'})
-		value = bytes.TrimPrefix(value, []byte{' '})
-		switch string(field) {
-		case "data":
-			if len(data) > 0 {
-				data = append(data, '\n')
-			}
-			data = append(data, value...)
-			if len(data) > maxEvent {
-				return "", nil, errors.New("event of the stream is too long")
-			}
-		case "event":
-			name = string(value)
-		}
-	}
-}
-
-// line returns one line without its end, LF or CRLF.
-func (s *stream) line() ([]byte, error) {
-	var line []byte
-	for {
-		part, err := s.lines.ReadSlice('\n')
-		if err == nil && line == nil {
-			return bytes.TrimRight(part, "\r\n"), nil
-		}
-		line = append(line, part...)
-		switch {
-		case err == nil:
-			return bytes.TrimRight(line, "\r\n"), nil
-		case errors.Is(err, bufio.ErrBufferFull):
-			if len(line) > maxEvent {
-				return nil, errors.New("line of the stream is too long")
-			}
-		case errors.Is(err, io.EOF) && len(line) > 0:
-			return bytes.TrimRight(line, "\r\n"), nil
-		default:
-			return nil, err
-		}
-	}
-}
-
-// broken says how a stream that began came to a bad end.
+// broken says how a stream came to a bad end.
 func (m *Model) broken(ctx context.Context, err error, began bool) error {
 	if cause := context.Cause(ctx); cause != nil {
 		if errors.Is(cause, errIdle) {
@@ -134,12 +102,14 @@ func (m *Model) broken(ctx context.Context, err error, began bool) error {
 		}
 		return cause
 	}
-	e := &session.ModelError{Fault: session.FaultCut, Message: "The connection broke before the answer was complete.", Cause: err}
-	if errors.Is(err, io.EOF) {
+	e := &session.ModelError{Fault: session.FaultCut, Cause: m.redacted(err)}
+	switch {
+	case !errors.Is(err, io.EOF):
+		e.Message = "The connection broke before the answer was complete."
+	case began:
 		e.Message = "The model's answer ended before it was complete."
-		if !began {
-			e.Fault, e.Message = session.FaultCut, "The model's stream was empty."
-		}
+	default:
+		e.Message = "The provider ended the stream without saying anything."
 	}
 	return e
 }

@@ -1,0 +1,107 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/rind-dev/rind/session"
+)
+
+// Bounds of a list of models.
+const (
+	listBytes = 8 << 20
+	listTime  = 20 * time.Second
+)
+
+// listed is a model as endpoints describe it: OpenAI gives the id alone, OpenRouter, vLLM and llama.cpp say more.
+type listed struct {
+	ID            string `json:"id"`
+	Name          string `json:"name"`
+	ContextLength int    `json:"context_length"`
+	MaxModelLen   int    `json:"max_model_len"`
+	Meta          struct {
+		Context int `json:"n_ctx_train"`
+	} `json:"meta"`
+	Architecture struct {
+		Input []string `json:"input_modalities"`
+	} `json:"architecture"`
+}
+
+// List asks the endpoint for its models, in its order: GET /models, at most 8 MiB within 20 s. An error is a *session.ModelError or the
+// cause of ctx.
+func (m *Model) List(ctx context.Context) ([]session.ModelInfo, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errIdle)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.cfg.BaseURL+"/models", nil)
+	if err != nil {
+		return nil, &session.ModelError{Fault: session.FaultConfig, Message: "The address of the provider is not usable; check baseUrl.", Cause: m.redacted(err)}
+	}
+	req.Header.Set("Accept", "application/json")
+	m.headers(req)
+	resp, err := m.client.Do(req)
+	if err != nil {
+		return nil, m.network(ctx, err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, listBytes+1))
+	if err != nil {
+		return nil, m.network(ctx, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, m.refused(resp, text)
+	}
+	models, err := readList(text)
+	if err != nil || len(text) > listBytes {
+		return nil, &session.ModelError{Fault: session.FaultBadReply, Status: resp.StatusCode, Message: "The endpoint's list of models cannot be read; check baseUrl.", Cause: m.redacted(err)}
+	}
+	out := make([]session.ModelInfo, 0, len(models))
+	for _, d := range models {
+		if d.ID == "" {
+			continue
+		}
+		info := session.ModelInfo{
+			Provider: m.cfg.Name, ID: d.ID, Name: d.Name, API: m.cfg.API,
+			Window: max(d.ContextLength, d.MaxModelLen),
+		}
+		if info.Window == 0 {
+			info.Window = d.Meta.Context
+		}
+		if info.Name == "" {
+			info.Name = d.ID
+		}
+		if d.Architecture.Input != nil {
+			images := slices.Contains(d.Architecture.Input, "image")
+			info.Images = &images
+		}
+		out = append(out, info)
+	}
+	return out, nil
+}
+
+// readList takes {"data":[…]} or the bare list. One odd model does not hide the others.
+func readList(text []byte) ([]listed, error) {
+	var raw []json.RawMessage
+	var err error
+	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
+		err = json.Unmarshal(text, &raw)
+	} else {
+		var list struct {
+			Data []json.RawMessage `json:"data"`
+		}
+		err = json.Unmarshal(text, &list)
+		raw = list.Data
+	}
+	out := make([]listed, 0, len(raw))
+	for _, r := range raw {
+		var d listed
+		if json.Unmarshal(r, &d) == nil {
+			out = append(out, d)
+		}
+	}
+	return out, err
+}

@@ -208,6 +208,9 @@ func (o *Outbox) run() {
 	for {
 		var more, last bool
 		var err error
+		if cap(buf) > 4*batchBytes { // one huge event must not keep its memory
+			buf = nil
+		}
 		if buf, more, last, err = o.fill(buf[:0]); err != nil {
 			o.fail(err)
 			return

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Values shared by several bodies.
 const (
@@ -324,6 +327,17 @@ type AssistantMessageCompleted struct {
 	} `json:"-"`
 }
 
+func (b *AssistantMessageCompleted) appendFast(dst []byte) []byte {
+	dst = slices.Grow(dst, len(b.Content)+len(b.Content)/16+128)
+	dst = AppendString(append(dst, `,"content":`...), b.Content)
+	dst = appendInt(append(dst, `,"content_chars":`...), b.ContentChars)
+	dst = AppendString(append(dst, `,"message_id":`...), b.MessageID)
+	if b.Interrupted {
+		dst = append(dst, `,"interrupted":true`...)
+	}
+	return dst
+}
+
 // ToolRequested is one call of the model.
 type ToolRequested struct {
 	ToolCallID  string          `json:"tool_call_id"`
@@ -576,8 +590,8 @@ type BackgroundWait struct {
 // End is what every terminal stores beside its event.
 type End struct {
 	StopReason   string   `json:"stop_reason,omitempty"`
-	FinalOutput  string   `json:"final_output,omitempty"`
-	Reason       string   `json:"reason,omitempty"` // the portable caller's reason
+	FinalOutput  *string  `json:"final_output,omitempty"` // nil: the turn's messages joined by "\n\n", as the agent's always is
+	Reason       string   `json:"reason,omitempty"`       // the portable caller's reason
 	CleanupError string   `json:"cleanup_error,omitempty"`
 	Dropped      []string `json:"dropped,omitempty"` // ids of inputs returned
 }

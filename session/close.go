@@ -130,7 +130,6 @@ func (s *Session) terminal(t *OpenTurn, e *ending, dropped []string) protocol.Bo
 		if end.StopReason == "" {
 			end.StopReason = stopEndTurn
 		}
-		end.FinalOutput = string(t.Output)
 		return &protocol.TurnCompleted{DurationMS: max(0, s.all.now().Sub(t.StartedAt).Milliseconds()), More: end}
 	case endCancelled:
 		if end.StopReason == "" {

@@ -361,11 +361,7 @@ func (h *History) preview(id SessionID, n int) string {
 		name = name[:10] + "..." + name[len(name)-4:]
 	}
 	shown := lines[max(0, len(lines)-n):]
-	plural := "s"
-	if len(lines) == 1 {
-		plural = ""
-	}
-	out := fmt.Sprintf("Resumed session %s: %d visible message%s, showing last %d.", name, len(lines), plural, len(shown))
+	out := fmt.Sprintf("Resumed session %s: %d visible message(s), showing last %d.", name, len(lines), len(shown))
 	if hidden := len(lines) - len(shown); hidden > 0 {
 		out += fmt.Sprintf("\nFull context is still loaded; %d older message(s) are hidden from the terminal.", hidden)
 	}

@@ -145,7 +145,6 @@ type OpenTurn struct {
 	LastPieceAt time.Time
 	Thinking    []byte // reasoning of the open step, as told
 	TextFirst   int64  // portable number of its first piece
-	Output      []byte // final output so far: the text of all completed messages
 	HasOutput   bool
 	LastMessage string // content of the last completed message
 	Samplings   int
@@ -486,10 +485,6 @@ func (t *OpenTurn) message(b *protocol.AssistantMessageCompleted) {
 	t.Thinking = nil
 	t.Retries = 0
 	t.LastMessage = b.Content
-	if t.HasOutput {
-		t.Output = append(t.Output, "\n\n"...)
-	}
-	t.Output = append(t.Output, b.Content...)
 	t.HasOutput = true
 	t.Calls = nil
 	if b.Interrupted {

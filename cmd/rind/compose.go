@@ -64,18 +64,21 @@ type process struct {
 }
 
 // compose builds the process. Nothing it does waits for the store or a network.
-func compose(std *streams, c *common, o composition) (rt *process, err error) {
-	rt = &process{env: os.LookupEnv}
-	defer func() {
-		if err != nil {
-			rt.close()
-		}
-	}()
-	if rt.workspace, err = workspace(c.cwd, rt.env); err != nil {
+func compose(std *streams, c *common, o composition) (*process, error) {
+	rt := &process{env: os.LookupEnv}
+	if err := rt.build(std, c, o); err != nil {
+		rt.close()
 		return nil, err
 	}
+	return rt, nil
+}
+
+func (rt *process) build(std *streams, c *common, o composition) (err error) {
+	if rt.workspace, err = workspace(c.cwd, rt.env); err != nil {
+		return err
+	}
 	if err := rt.dataRoot(std.err, o.temporary); err != nil {
-		return nil, err
+		return err
 	}
 	var echo io.Writer
 	if c.debug {
@@ -91,17 +94,17 @@ func compose(std *streams, c *common, o composition) (rt *process, err error) {
 	rt.path = filepath.Join(rt.root, settings.FileName)
 	set, err := settings.Load(rt.path)
 	if err != nil {
-		return nil, &exit{exitConfig, "Configuration error: " + err.Error()}
+		return &exit{exitConfig, "Configuration error: " + err.Error()}
 	}
 	dir := filepath.Join(rt.root, "sessions")
 	locks := filepath.Join(rt.root, "locks")
 	if c.sessionDir != "" {
 		if dir, err = settings.Expand(c.sessionDir, rt.env); err != nil {
-			return nil, &exit{exitFailed, "Startup error: " + err.Error()}
+			return &exit{exitFailed, "Startup error: " + err.Error()}
 		}
 	}
 	if rt.store, err = sqlite.Open(filepath.Join(dir, "rind.db"), sqlite.Options{Locks: locks, Log: rt.log, Kill: killPoint(rt.env)}); err != nil {
-		return nil, &exit{exitFailed, "Startup error: " + err.Error()}
+		return &exit{exitFailed, "Startup error: " + err.Error()}
 	}
 	rt.models = &models{path: rt.path, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}
 	if o.typed {
@@ -112,13 +115,13 @@ func compose(std *streams, c *common, o composition) (rt *process, err error) {
 		Models: rt.models, Tools: tools(), Log: rt.log, Unattended: o.unattended, System: systemPrompt, Outputs: outputs,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rt.all = session.NewSessions(session.Config{
 		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, System: systemPrompt, Outputs: outputs,
 		ErrorID: func(err error) string { return rt.record.ErrorID(err) },
 	})
-	return rt, nil
+	return nil
 }
 
 // tools are what a model may call.

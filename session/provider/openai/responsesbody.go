@@ -52,8 +52,9 @@ type inputPart struct {
 func inputText(text string) inputPart { return inputPart{Type: "input_text", Text: &text} }
 
 // Fields of a Responses request some models and accounts refuse.
+// noEncrypted also takes out the reasoning given back: what a provider cannot use any more must not end the session.
 func noEncrypted(model string) refusal {
-	return refusal{field: "include", model: model, words: []string{"encrypted content", "encrypted_content"}}
+	return refusal{field: "include", model: model, words: []string{"encrypted content", "encrypted_content", "of type 'reasoning'"}}
 }
 
 func noSummary(model string) refusal {
@@ -117,9 +118,10 @@ func (m *Model) inputItems(msg *session.Message, model string) []any {
 // saidItems is a message of the assistant.
 func (m *Model) saidItems(msg *session.Message, model string) []any {
 	var out []any
+	// Reasoning without the item it led to is refused, and so is that of another model.
+	whole := !msg.Interrupted && (msg.Text != "" || len(msg.Calls) > 0) && !m.refuses(noEncrypted(model))
 	for _, re := range msg.Reasoning {
-		// Reasoning without the item it led to is refused, and so is that of another model.
-		if re.Provider == m.cfg.Name && re.Model == model && !msg.Interrupted && (msg.Text != "" || len(msg.Calls) > 0) {
+		if whole && re.Provider == m.cfg.Name && re.Model == model {
 			out = append(out, opaqueItems(re.Opaque)...)
 		}
 	}

@@ -1,0 +1,38 @@
+package openai_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/provider/openai"
+	"github.com/rind-dev/rind/session/provider/providertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// model makes a model for an endpoint whose connections end with the test.
+func model(t testing.TB, api string, e providertest.Endpoint) *openai.Model {
+	t.Helper()
+	m, err := openai.New(openai.Config{Name: "test", BaseURL: e.URL + "/v1/", Key: e.Key, API: api, Headers: e.Headers, Idle: e.Idle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return m
+}
+
+func TestChatCompletionsKeepTheContractOfAModel(t *testing.T) {
+	providertest.Run(t, providertest.Suite{
+		Wire: providertest.OpenAIChat{},
+		New:  func(t testing.TB, e providertest.Endpoint) session.Model { return model(t, openai.Chat, e) },
+	})
+}
+
+func TestResponsesKeepTheContractOfAModel(t *testing.T) {
+	providertest.Run(t, providertest.Suite{
+		Wire: providertest.OpenAIResponses{},
+		New:  func(t testing.TB, e providertest.Endpoint) session.Model { return model(t, openai.Responses, e) },
+	})
+}

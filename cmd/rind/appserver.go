@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,9 @@ func flagOf(err error) string {
 
 func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 	ignorePipe()
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(40) // an editor keeps us running all day beside its own processes: memory matters more here than collector time
+	}
 	p, err := compose(std, &f.common, composition{unattended: f.noQuestion, trace: f.trace || truthy(os.Getenv("RIND_TRACE_LLM"))})
 	if err != nil {
 		return startup(err)

@@ -1,4 +1,3 @@
-// Package files holds the tools that read and write single files. They touch a file through session/roots only and own no goroutine.
 package files
 
 import (
@@ -6,19 +5,16 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"hash"
 	"io"
-	"net/http"
 	"os"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
-	"github.com/rind-dev/rind/session/roots"
 )
 
 // Bounds of read_file (docs/protocol/rind-v2.md section 9).
@@ -28,8 +24,9 @@ const (
 	maxLineChars  = 2000
 	maxPageBytes  = 256 << 10 // of the numbered lines of one call
 	maxImageBytes = 5 << 20
-	// maxWholeBytes bounds what is read to count lines and digest; a larger file shows its page and leaves both out.
+	// maxWholeBytes bounds what is read to count lines and to digest; of a larger file meta leaves both null.
 	maxWholeBytes = 64 << 20
+	sniffed       = 8000 // bytes at the start of a file that are looked at for what it is
 )
 
 type readFile struct{}
@@ -40,217 +37,154 @@ func ReadFile() session.Tool { return readFile{} }
 // Spec implements session.Tool.
 func (readFile) Spec() session.ToolSpec {
 	return session.ToolSpec{
-		Name:        "read_file",
-		Description: "Read a text file of the workspace as numbered lines, or look at an image. Use offset and limit for long files.",
-		Kind:        "read",
-		ReadOnly:    true,
+		Name: "read_file", Kind: "read", ReadOnly: true,
+		Description: "Read a text file as numbered lines, or look at an image (png, jpeg, gif, webp). " +
+			"Read long files page by page with offset and limit; meta.next_offset is the first line of the next page.",
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"path":{"type":"string","description":"file to read, relative to the workspace"},` +
-			`"offset":{"type":"integer","minimum":1,"description":"first line, from 1"},` +
-			`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"how many lines, 1000 by default"}},` +
+			`"offset":{"type":"integer","minimum":1,"default":1,"description":"first line, counted from 1"},` +
+			`"limit":{"type":"integer","minimum":1,"maximum":2000,"default":1000,"description":"how many lines"}},` +
 			`"required":["path"],"additionalProperties":false}`),
 	}
 }
 
 type readArgs struct {
-	Path   string `json:"path"`
-	Offset int    `json:"offset"`
-	Limit  int    `json:"limit"`
+	Path   string  `json:"path"`
+	Offset float64 `json:"offset"`
+	Limit  float64 `json:"limit"`
 }
 
-// Run implements session.Tool.
+// Run implements session.Tool. Data is the numbered lines; meta {next_offset, truncated, total_lines, sha256}, null where unknown.
 func (readFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
-	args := readArgs{}
-	if err := json.Unmarshal(call.Arguments, &args); err != nil {
-		return invalid("read_file: " + err.Error()), nil
+	var args readArgs
+	if refused, ok := decode(call, &args); !ok {
+		return refused, nil
 	}
-	if args.Offset < 1 {
-		args.Offset = 1
+	if ctx.Err() != nil {
+		return session.ToolResult{}, context.Cause(ctx)
 	}
-	if args.Limit < 1 {
-		args.Limit = defaultLines
-	}
-	args.Limit = min(args.Limit, maxLines)
-	r, err := roots.Open(call.Roots...)
+	r, err := open(call)
 	if err != nil {
-		return session.ToolResult{}, err
+		return refusal(err)
 	}
 	defer r.Close()
 	f, info, err := r.OpenFile(args.Path)
 	if err != nil {
-		return Refusal(err)
+		return refusal(err)
 	}
 	defer f.Close()
-	head := make([]byte, 512)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+	p := &page{
+		path: args.Path, offset: int(min(max(args.Offset, 1), 1<<53)), limit: defaultLines,
+		size: info.Size(), whole: info.Size() <= maxWholeBytes, sum: sha256.New(),
+	}
+	if args.Limit >= 1 {
+		p.limit = int(min(args.Limit, maxLines))
+	}
+	res, err := p.read(ctx, f)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return res, err
+	case errors.Is(err, os.ErrPermission):
+		return failed(protocol.ErrPermissionDenied, "%q cannot be read: permission denied.", args.Path), nil
+	}
+	return failed(protocol.ErrInternal, "%q cannot be read: %v.", args.Path, cause(err)), nil
+}
+
+// cause is an error of the operating system without the path of this machine.
+func cause(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// page is one page of a file, read in one pass whatever the file's size.
+type page struct {
+	path          string
+	offset, limit int
+	size          int64
+	whole         bool // the file is read to its end, for line count and digest
+	sum           hash.Hash
+}
+
+func (p *page) read(ctx context.Context, f io.Reader) (session.ToolResult, error) {
+	raw := &io.LimitedReader{R: f, N: 1<<63 - 1}
+	if p.whole {
+		raw.N = maxWholeBytes + 1 // it may grow while it is read
+		f = io.TeeReader(raw, p.sum)
+	} else {
+		f = raw
+	}
+	in := bufio.NewReaderSize(f, 64<<10)
+	head, err := in.Peek(sniffed)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return session.ToolResult{}, err
 	}
-	head = head[:n]
 	if mime := imageType(head); mime != "" {
-		return readImage(f, head, info.Size(), args.Path, mime)
+		return p.image(in, mime)
 	}
-	p := &page{args: args, sum: sha256.New()}
-	src := io.MultiReader(bytes.NewReader(head), f)
-	return p.read(ctx, src, head, info)
+	switch {
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}):
+		in = bufio.NewReaderSize(&utf16Reader{in: in, order: binary.LittleEndian}, 64<<10)
+	case bytes.HasPrefix(head, []byte{0xfe, 0xff}):
+		in = bufio.NewReaderSize(&utf16Reader{in: in, order: binary.BigEndian}, 64<<10)
+	case bytes.IndexByte(head, 0) >= 0:
+		return p.binary(), nil
+	}
+	if start, err := in.Peek(3); err == nil && string(start) == "\uFEFF" {
+		_, _ = in.Discard(3)
+	}
+	l := &lines{page: p, in: in}
+	refused, err := l.read(ctx)
+	if err != nil || refused != nil {
+		if refused == nil {
+			refused = &session.ToolResult{}
+		}
+		return *refused, err
+	}
+	if raw.N <= 0 {
+		p.whole = false
+	}
+	return l.result(), nil
 }
 
-func invalid(text string) session.ToolResult {
-	return session.ToolResult{Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments, Error: text}
-}
-
-// Refusal is the result for a path that cannot be used; an error that is none of the path's comes back as it is.
-func Refusal(err error) (session.ToolResult, error) {
-	e, ok := errors.AsType[*roots.PathError](err)
-	if !ok {
-		return session.ToolResult{}, err
-	}
-	res := session.ToolResult{Error: e.Text}
-	switch e.Reason {
-	case roots.Missing:
-		res.Status, res.ErrorType = protocol.ToolUnavailable, protocol.ErrNotFound
-	case roots.Outside, roots.Denied:
-		res.Status, res.ErrorType = protocol.ToolRejected, protocol.ErrPermissionDenied
-	case roots.Invalid, roots.NotRegular:
-		res.Status, res.ErrorType = protocol.ToolRejected, protocol.ErrInvalidArguments
-	}
-	return res, nil
+func (p *page) binary() session.ToolResult {
+	return invalid("%q is a binary file of %d bytes, not text.", p.path, p.size)
 }
 
 func imageType(head []byte) string {
-	switch mime := http.DetectContentType(head); mime {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
-		return mime
+	switch {
+	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
+		return "image/png"
+	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
+		return "image/jpeg"
+	case bytes.HasPrefix(head, []byte("GIF87a")), bytes.HasPrefix(head, []byte("GIF89a")):
+		return "image/gif"
+	case len(head) >= 14 && string(head[:4]) == "RIFF" && string(head[8:14]) == "WEBPVP":
+		return "image/webp"
 	}
 	return ""
 }
 
-func readImage(f *os.File, head []byte, size int64, path, mime string) (session.ToolResult, error) {
-	if size > maxImageBytes {
-		return session.ToolResult{ErrorType: protocol.ErrTooLarge, Error: fmt.Sprintf("%q is an image of %d bytes; at most %d can be shown.", path, size, maxImageBytes)}, nil
-	}
-	rest, err := io.ReadAll(io.LimitReader(f, maxImageBytes))
-	if err != nil {
-		return session.ToolResult{}, err
-	}
-	data := append(bytes.Clone(head), rest...)
-	sum := sha256.Sum256(data)
-	return session.ToolResult{
-		Data:        fmt.Sprintf("%s, %d bytes, attached.", mime, len(data)),
-		Meta:        map[string]any{"sha256": hex.EncodeToString(sum[:]), "truncated": false},
-		Attachments: []protocol.Part{{Kind: "image", Name: path, MIME: mime, Data: data}},
-	}, nil
-}
-
-// page reads one page of a text file in one pass, whatever its size.
-type page struct {
-	args  readArgs
-	whole bool // the file is read to its end, for line count and digest
-	sum   interface {
-		io.Writer
-		Sum([]byte) []byte
-	}
-}
-
-func (p *page) read(ctx context.Context, src io.Reader, head []byte, info os.FileInfo) (session.ToolResult, error) {
-	if bytes.HasPrefix(head, []byte{0xff, 0xfe}) || bytes.HasPrefix(head, []byte{0xfe, 0xff}) {
-		return session.ToolResult{Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments, Error: fmt.Sprintf("%q is UTF-16 text, which this tool does not read.", p.args.Path)}, nil
-	}
-	if bytes.IndexByte(head, 0) >= 0 {
-		return session.ToolResult{Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments, Error: fmt.Sprintf("%q is a binary file of %d bytes.", p.args.Path, info.Size())}, nil
-	}
-	p.whole = info.Size() <= maxWholeBytes
-	whole := p.whole
-	in := bufio.NewReaderSize(src, 64<<10)
-	var out strings.Builder
-	line, shown, full, tooLong := 0, 0, false, 0
-	for {
-		if line%512 == 0 && ctx.Err() != nil {
-			return session.ToolResult{}, context.Cause(ctx)
-		}
-		text, more, cut, err := p.line(in)
-		if err != nil {
+func (p *page) image(in io.Reader, mime string) (session.ToolResult, error) {
+	var data []byte
+	if p.size <= maxImageBytes {
+		var err error
+		if data, err = io.ReadAll(io.LimitReader(in, maxImageBytes+1)); err != nil {
 			return session.ToolResult{}, err
 		}
-		if !more {
-			break
-		}
-		line++
-		if line < p.args.Offset || full {
-			if full && !whole {
-				break
-			}
-			continue
-		}
-		if cut {
-			tooLong = line
-			break
-		}
-		row := fmt.Sprintf("%6d\t%s\n", line, strings.ToValidUTF8(strings.TrimPrefix(text, "\uFEFF"), "\uFFFD"))
-		if shown > 0 && out.Len()+len(row) > maxPageBytes {
-			full = true
-			continue
-		}
-		out.WriteString(row)
-		if shown++; shown == p.args.Limit {
-			full = true
-		}
 	}
-	if tooLong > 0 {
-		return session.ToolResult{
-			ErrorType: protocol.ErrLineTooLong,
-			Error:     fmt.Sprintf("Line %d of %q is longer than %d characters; use grep to look into it.", tooLong, p.args.Path, maxLineChars),
-		}, nil
+	if p.size > maxImageBytes || len(data) > maxImageBytes {
+		return failed(protocol.ErrTooLarge, "%q is an image of %d bytes; at most %d can be shown.", p.path, p.size, maxImageBytes), nil
 	}
-	return p.result(out.String(), line, shown, whole, full, info.Size()), nil
+	sum := sha256.Sum256(data)
+	res := session.ToolResult{Meta: meta(false, nil, nil, hex.EncodeToString(sum[:]))}
+	res.Data = mime + " image, attached."
+	res.Attachments = []protocol.Part{{Kind: "image", Name: p.path, MIME: mime, Data: data}}
+	return res, nil
 }
 
-func (p *page) result(text string, total, shown int, whole, full bool, size int64) session.ToolResult {
-	last := p.args.Offset + shown - 1
-	truncated := full && (!whole || last < total)
-	meta := map[string]any{"truncated": truncated, "next_offset": nil, "total_lines": nil, "sha256": nil}
-	if truncated {
-		meta["next_offset"] = last + 1
-	}
-	if whole {
-		meta["total_lines"] = total
-		meta["sha256"] = hex.EncodeToString(p.sum.Sum(nil))
-	}
-	switch {
-	case size == 0:
-		text = "(the file is empty)"
-	case shown == 0:
-		text = fmt.Sprintf("(the file has %d lines; there is none from %d on)", total, p.args.Offset)
-	}
-	return session.ToolResult{Data: text, Meta: meta}
-}
-
-// line reads one line without its end. cut says that it is longer than maxLineChars, whose rest was skipped.
-func (p *page) line(in *bufio.Reader) (text string, more, cut bool, err error) {
-	var b []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		_, _ = p.sum.Write(part)
-		if !cut {
-			b = append(b, part...)
-			if len(b) > maxLineChars && utf8.RuneCount(b) > maxLineChars+2 {
-				cut, b = true, nil
-			}
-		}
-		if cut && !p.whole {
-			return "", true, true, nil // the rest of such a line may be gigabytes
-		}
-		more = more || len(part) > 0
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && !errors.Is(err, io.EOF):
-			return "", false, false, err
-		}
-		b = bytes.TrimRight(b, "\r\n")
-		if utf8.RuneCount(b) > maxLineChars {
-			cut = true
-		}
-		return string(b), more, cut, nil
-	}
+// meta is what every page of read_file tells; nil is JSON null.
+func meta(truncated bool, next, total, sum any) map[string]any {
+	return map[string]any{"truncated": truncated, "next_offset": next, "total_lines": total, "sha256": sum}
 }

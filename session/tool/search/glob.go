@@ -3,7 +3,7 @@ package search
 import (
 	"context"
 	"encoding/json"
-	"io/fs"
+	"errors"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -19,59 +19,66 @@ func Glob() session.Tool { return glob{} }
 func (glob) Spec() session.ToolSpec {
 	return session.ToolSpec{
 		Name: "glob", Kind: "search", ReadOnly: true,
-		Description: "Find files by name, as **/*.go or src/**/test_*.py. Ignored files (.gitignore) are left out.",
+		Description: "Find files by name, as **/*.go or src/**/test_*.py. Files that .gitignore names are left out.",
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"pattern":{"type":"string","description":"glob; ** crosses folders"},` +
-			`"path":{"type":"string","description":"folder to search, the workspace by default"},` +
-			`"max_results":{"type":"integer","minimum":1,"description":"1000 by default"}},` +
+			`"path":{"type":"string","default":".","description":"folder to search"},` +
+			`"max_results":{"type":"integer","minimum":1,"default":1000}},` +
 			`"required":["pattern"],"additionalProperties":false}`),
 	}
 }
 
 type globArgs struct {
-	Pattern string `json:"pattern"`
-	Path    string `json:"path"`
-	Max     int    `json:"max_results"`
+	Pattern string  `json:"pattern"`
+	Path    string  `json:"path"`
+	Max     float64 `json:"max_results"`
 }
 
+// found is one element of the data of glob.
 type found struct {
 	Path string `json:"path"`
-	Size int64  `json:"size"`
+	Size int64  `json:"size"` // bytes
 }
 
-// Run implements session.Tool.
+// Run implements session.Tool. Data is a list of found, meta {truncated}.
 func (glob) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
-	var args globArgs
-	if err := json.Unmarshal(call.Arguments, &args); err != nil {
-		return invalid("glob: %v", err), nil
+	args := globArgs{Path: "."}
+	if refused, ok := decode(call, &args); !ok {
+		return refused, nil
 	}
-	if !doublestar.ValidatePattern(args.Pattern) || args.Pattern == "" {
-		return invalid("%q is no valid glob pattern.", args.Pattern), nil
+	if args.Path == "" {
+		args.Path = "."
 	}
-	r, dir, start, prefix, err := below(call, args.Path)
+	pattern, err := globPattern(args.Pattern)
+	if err != nil {
+		return invalid("Invalid arguments for glob: %v.", err), nil
+	}
+	dir, pattern := based(args.Path, pattern)
+	r, err := open(call)
 	if err != nil {
 		return refusal(err)
 	}
 	defer r.Close()
 	out := []found{}
-	truncated := false
-	w := &walker{ctx: ctx, dir: dir, visit: func(name string, d fs.DirEntry) error {
-		if ok, err := doublestar.Match(args.Pattern, relative(start, name)); err != nil || !ok {
-			return nil // the pattern was validated
+	truncated, size := false, 0
+	w := &walker{ctx: ctx, visit: func(f file) error {
+		if !doublestar.MatchUnvalidated(pattern, f.rel) {
+			return nil
 		}
-		if len(out) == results(args.Max) {
+		if len(out) == results(args.Max) || size > maxData {
 			truncated = true
 			return errEnough
 		}
-		f := found{Path: shown(prefix, name)}
-		if info, err := d.Info(); err == nil {
-			f.Size = info.Size()
+		info, err := f.in.Lstat(f.name)
+		if err != nil {
+			return nil // gone
 		}
-		out = append(out, f)
+		size += len(f.shown) + 30
+		out = append(out, found{Path: f.shown, Size: info.Size()})
 		return nil
 	}}
-	if err := w.start(start); err != nil {
-		return session.ToolResult{}, err
+	if err := w.walk(r, dir); err != nil && !errors.Is(err, errEnough) {
+		return refusal(err)
 	}
 	return session.ToolResult{Data: out, Meta: map[string]any{"truncated": truncated}}, nil
 }

@@ -1,68 +1,115 @@
-// Package search holds the tools that find files and text: glob and grep. They are pure Go, honour .gitignore files as git does, touch
-// files through session/roots only and own no goroutine.
 package search
 
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 
-	"github.com/rind-dev/rind/protocol"
-	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/roots"
 )
 
 const (
-	defaultResults = 1000
-	maxResults     = 10_000
 	maxIgnoreBytes = 1 << 20
-	maxDepth       = 200
+	maxDepth       = 200 // folders are held open on the way down
 )
 
-// errEnough ends a walk that has found what it needs.
-var errEnough = errors.New("enough found")
-
-// walker visits the files below a folder in the order of their names.
+// walker visits the regular files below a folder that git would not ignore, hidden ones included. Links are not followed: what they lead
+// to inside is met under its own name. What cannot be read is skipped.
 type walker struct {
-	ctx     context.Context
-	dir     fs.FS
-	rules   []gitignore.Pattern
-	visit   func(name string, d fs.DirEntry) error
-	visited int
+	ctx   context.Context
+	visit func(f file) error
+	count int
 }
 
-// walk visits every regular file that git would not ignore. Links are not followed; what cannot be read is skipped.
-func (w *walker) walk(name string, rules []gitignore.Pattern, depth int) error {
-	if depth > maxDepth {
+// file is one visited file. Its folder is open during the visit only.
+type file struct {
+	in    *roots.Dir
+	name  string
+	shown string // as results name it
+	rel   string // from the folder the walk started in
+}
+
+// level is one folder on the way down.
+type level struct {
+	dir   *roots.Dir
+	parts []string // from the top
+	shown string
+	rel   string
+	rules []gitignore.Pattern
+	depth int
+}
+
+// walk visits what lies below the folder path.
+func (w *walker) walk(r *roots.Roots, start string) error {
+	d, place, err := r.OpenDir(start)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	at := level{dir: d, shown: r.Show(place)}
+	if place.Rel != "." {
+		at.parts = strings.Split(place.Rel, "/")
+	}
+	if at.rules, err = above(r, place, at.parts); err != nil {
+		return err
+	}
+	return w.folder(at)
+}
+
+// above reads the ignore rules of the folders above the start. A folder that they ignore is searched nevertheless, as it was named.
+func above(r *roots.Roots, place roots.Place, parts []string) ([]gitignore.Pattern, error) {
+	top, _, err := r.OpenTop(place)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { top.Close() }()
+	rules := exclude(top)
+	for i, part := range parts {
+		rules = append(rules, ignores(top, parts[:i])...)
+		next, err := top.Dir(part)
+		if err != nil {
+			break // replaced since it was resolved; the walk itself has its own handle
+		}
+		top.Close()
+		top = next
+	}
+	if len(parts) > 0 && gitignore.NewMatcher(rules).Match(parts, true) {
+		return nil, nil
+	}
+	return rules, nil
+}
+
+func (w *walker) folder(at level) error {
+	if at.depth > maxDepth {
 		return nil
 	}
-	entries, err := fs.ReadDir(w.dir, name)
+	entries, err := at.dir.Entries(w.ctx)
+	if w.ctx.Err() != nil {
+		return context.Cause(w.ctx)
+	}
 	if err != nil {
 		return nil // a folder that may not be read has nothing to find
 	}
-	rules = append(rules[:len(rules):len(rules)], w.ignores(name)...)
+	rules := append(at.rules[:len(at.rules):len(at.rules)], ignores(at.dir, at.parts)...)
 	match := gitignore.NewMatcher(rules)
+	parts := append(at.parts[:len(at.parts):len(at.parts)], "")
 	for _, d := range entries {
-		if w.visited++; w.visited%64 == 0 && w.ctx.Err() != nil {
+		if w.count++; w.count%64 == 0 && w.ctx.Err() != nil {
 			return context.Cause(w.ctx)
 		}
-		full := path.Join(name, d.Name())
-		if d.Name() == ".git" || match.Match(strings.Split(full, "/"), d.IsDir()) {
+		name := d.Name()
+		parts[len(parts)-1] = name
+		if name == ".git" || !d.IsDir() && !d.Type().IsRegular() || len(rules) > 0 && match.Match(parts, d.IsDir()) {
 			continue
 		}
-		switch {
-		case d.IsDir():
-			err = w.walk(full, rules, depth+1)
-		case d.Type().IsRegular():
-			err = w.visit(full, d)
-		default:
-			continue
+		if !d.IsDir() {
+			err = w.visit(file{in: at.dir, name: name, shown: path.Join(at.shown, name), rel: path.Join(at.rel, name)})
+		} else {
+			err = w.below(at, name, rules)
 		}
 		if err != nil {
 			return err
@@ -71,116 +118,57 @@ func (w *walker) walk(name string, rules []gitignore.Pattern, depth int) error {
 	return nil
 }
 
-// ignores reads the .gitignore of a folder.
-func (w *walker) ignores(name string) []gitignore.Pattern {
-	file := path.Join(name, ".gitignore")
-	if info, err := fs.Stat(w.dir, file); err != nil || !info.Mode().IsRegular() || info.Size() > maxIgnoreBytes {
+func (w *walker) below(at level, name string, rules []gitignore.Pattern) error {
+	d, err := at.dir.Dir(name)
+	if err != nil {
+		return nil // gone, replaced, or not to be read
+	}
+	defer d.Close()
+	return w.folder(level{
+		dir: d, parts: append(at.parts[:len(at.parts):len(at.parts)], name), shown: path.Join(at.shown, name), rel: path.Join(at.rel, name),
+		rules: rules, depth: at.depth + 1,
+	})
+}
+
+// ignores reads the .gitignore of a folder; parts is the way to it.
+func ignores(d *roots.Dir, parts []string) []gitignore.Pattern {
+	return patterns(d, ".gitignore", parts)
+}
+
+// exclude reads .git/info/exclude of a work tree's top.
+func exclude(top *roots.Dir) []gitignore.Pattern {
+	git, err := top.Dir(".git")
+	if err != nil {
 		return nil
 	}
-	f, err := w.dir.Open(file)
+	defer git.Close()
+	info, err := git.Dir("info")
+	if err != nil {
+		return nil
+	}
+	defer info.Close()
+	return patterns(info, "exclude", nil)
+}
+
+func patterns(d *roots.Dir, name string, domain []string) []gitignore.Pattern {
+	if info, err := d.Lstat(name); err != nil || info.Mode()&fs.ModeType != 0 || info.Size() > maxIgnoreBytes {
+		return nil
+	}
+	f, _, err := d.File(name)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	var domain []string
-	if name != "." {
-		domain = strings.Split(name, "/")
-	}
 	var out []gitignore.Pattern
 	for in := bufio.NewScanner(f); in.Scan(); {
-		line := strings.TrimPrefix(strings.TrimRight(in.Text(), "\r"), "\uFEFF")
-		if line == "" || strings.HasPrefix(line, "#") {
+		line := strings.TrimPrefix(in.Text(), "\uFEFF")
+		if strings.TrimRight(line, " ") == "" || line[0] == '#' {
 			continue
+		}
+		if strings.HasSuffix(line, "/**") { // the same to git, but the matcher would take it for the folder itself
+			line = strings.TrimSuffix(line, "*")
 		}
 		out = append(out, gitignore.ParsePattern(line, domain))
 	}
 	return out
-}
-
-// below opens the folder a search starts in. A search that starts inside the workspace also honours the rules of the folders above.
-func below(call session.ToolCall, dir string) (*roots.Roots, fs.FS, string, string, error) {
-	if dir == "" {
-		dir = "."
-	}
-	r, err := roots.Open(call.Roots...)
-	if err != nil {
-		return nil, nil, "", "", err
-	}
-	p, err := r.Resolve(dir)
-	if err != nil {
-		r.Close()
-		return nil, nil, "", "", err
-	}
-	root, at, err := r.Top(p)
-	if err == nil {
-		_, _, err = r.Dir(dir)
-	}
-	if err != nil {
-		r.Close()
-		return nil, nil, "", "", err
-	}
-	prefix := r.Show(at) // how files of this root are named: "." for the workspace itself
-	return r, root, p.Rel, prefix, nil
-}
-
-// start walks from start, having read the rules of the folders above it.
-func (w *walker) start(start string) error {
-	var rules []gitignore.Pattern
-	if start != "." {
-		at := "."
-		rules = append(rules, w.ignores(at)...)
-		parts := strings.Split(start, "/")
-		for _, part := range parts[:len(parts)-1] {
-			at = path.Join(at, part)
-			rules = append(rules, w.ignores(at)...)
-		}
-	}
-	err := w.walk(start, rules, 0)
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	return err
-}
-
-func shown(prefix, name string) string {
-	if prefix == "." {
-		return name
-	}
-	return path.Join(prefix, name)
-}
-
-// relative is name as seen from start.
-func relative(start, name string) string {
-	if start == "." {
-		return name
-	}
-	return strings.TrimPrefix(strings.TrimPrefix(name, start), "/")
-}
-
-func invalid(format string, args ...any) session.ToolResult {
-	return session.ToolResult{Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments, Error: fmt.Sprintf(format, args...)}
-}
-
-// refusal is the result for a path that cannot be searched.
-func refusal(err error) (session.ToolResult, error) {
-	e, ok := errors.AsType[*roots.PathError](err)
-	if !ok {
-		return session.ToolResult{}, err
-	}
-	res := session.ToolResult{Error: e.Text, Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments}
-	switch e.Reason {
-	case roots.Missing:
-		res.Status, res.ErrorType = protocol.ToolUnavailable, protocol.ErrNotFound
-	case roots.Outside, roots.Denied:
-		res.ErrorType = protocol.ErrPermissionDenied
-	case roots.Invalid, roots.NotRegular:
-	}
-	return res, nil
-}
-
-func results(n int) int {
-	if n < 1 {
-		return defaultResults
-	}
-	return min(n, maxResults)
 }

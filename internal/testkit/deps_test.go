@@ -1,9 +1,7 @@
 package testkit
 
+// Libraries of tests still to be written, kept in go.mod until those use them.
 import (
-	_ "github.com/google/go-cmp/cmp"
 	_ "github.com/rogpeppe/go-internal/testscript"
-	_ "go.uber.org/goleak"
 	_ "golang.org/x/tools/txtar"
-	_ "pgregory.net/rapid"
 )

@@ -26,8 +26,8 @@ func New() Model { return Model{} }
 // The label opens a session, the mark later turns. A message that holds mark has told the user already.
 const (
 	mark  = "no AI"
-	label = "This is rind's built-in demo: " + mark + ", only fixed rules and the real tools. "
-	again = "Still the demo, " + mark + ". "
+	label = "This is rind's built-in demo: " + mark + ", only fixed rules and the real tools."
+	again = "Still the demo, " + mark + "."
 )
 
 // Generate implements session.Model: first a list of the files, then a look into the telling ones, then the answer.
@@ -42,6 +42,9 @@ func (Model) Generate(ctx context.Context, r session.ModelRequest) iter.Seq2[ses
 			w.text(again)
 		}
 		if intro, wanted := k.next(); len(wanted) > 0 {
+			if !k.spoke {
+				intro = " " + intro
+			}
 			w.text(intro)
 			for _, c := range wanted {
 				w.call(c)

@@ -40,7 +40,7 @@ func (k *talk) specs() []session.ToolSpec {
 }
 
 // complete reads one completion into a message.
-func (k *talk) complete(ctx context.Context) (session.Message, session.Finish, error) {
+func (k *talk) complete() (session.Message, session.Finish, error) {
 	k.t.Helper()
 	m := session.Message{Role: session.RoleAssistant}
 	if err := testkit.StrictHistory(k.messages); err != nil {
@@ -49,7 +49,7 @@ func (k *talk) complete(ctx context.Context) (session.Message, session.Finish, e
 	var finish session.Finish
 	var failed error
 	synctest.Test(k.t, func(t *testing.T) { // the pauses between words take no time
-		for c, err := range demo.New().Generate(ctx, session.ModelRequest{Messages: k.messages, Tools: k.specs()}) {
+		for c, err := range demo.New().Generate(t.Context(), session.ModelRequest{Messages: k.messages, Tools: k.specs()}) {
 			if finish != "" || failed != nil {
 				t.Fatal("a piece after the end")
 			}
@@ -76,7 +76,7 @@ func (k *talk) ask(prompt string) string {
 	k.messages = append(k.messages, session.Message{Role: session.RoleUser, Text: prompt})
 	said := ""
 	for range 6 {
-		m, finish, err := k.complete(k.t.Context())
+		m, finish, err := k.complete()
 		if err != nil {
 			k.t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestAnInterruptedTurnGoesOnWhereItWas(t *testing.T) {
 	last := len(k.messages) - 1
 	k.messages[last].Text, k.messages[last].Interrupted = "- The folder", true
 	before := len(k.calls)
-	m, finish, err := k.complete(t.Context())
+	m, finish, err := k.complete()
 	if err != nil || finish != session.FinishStop || len(m.Calls) > 0 || len(k.calls) != before {
 		t.Fatalf("finish %q, calls %v, error %v: the results were known", finish, m.Calls, err)
 	}
@@ -300,6 +300,7 @@ func TestCancellingStopsItBetweenWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
 		r := session.ModelRequest{Messages: []session.Message{{Role: session.RoleUser, Text: "hi"}}}
 		n, after := 0, 0
 		var last error

@@ -3,13 +3,13 @@ package session_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/memory"
@@ -208,92 +208,8 @@ func checkLog(t *testing.T, h *house) {
 		t.Fatal(err)
 	}
 	for _, m := range page {
-		if err := soundLog(h.entries(m.ID)); err != nil {
+		if err := testkit.SoundLog(h.entries(m.ID)); err != nil {
 			t.Errorf("log of %s: %v\n%s", m.ID, err, kinds(h.entries(m.ID)))
 		}
 	}
-}
-
-// soundLog checks what must hold of every log whose turns have all ended.
-func soundLog(es []session.Entry) error {
-	type turn struct {
-		started, ended bool
-		next           int64
-		calls          map[string]int
-		inputs         map[string]int
-		actions        map[string]int
-	}
-	turns := map[session.TurnID]*turn{}
-	var seq session.Seq
-	texts := map[string]string{}
-	for i := range es {
-		e := &es[i]
-		if e.Seq <= seq {
-			return fmt.Errorf("seq %d after %d", e.Seq, seq)
-		}
-		seq = e.Seq
-		b, err := protocol.Decode(e)
-		if err != nil {
-			return err
-		}
-		if e.Turn == "" {
-			continue
-		}
-		tn := turns[e.Turn]
-		if tn == nil {
-			tn = &turn{next: 1, calls: map[string]int{}, inputs: map[string]int{}, actions: map[string]int{}}
-			turns[e.Turn] = tn
-		}
-		if tn.ended {
-			return fmt.Errorf("%s at %d after the terminal of its turn", e.Kind, e.Seq)
-		}
-		if e.PortableCount > 0 {
-			if e.PortableFirst != tn.next {
-				return fmt.Errorf("%s at %d: portable number %d, want %d", e.Kind, e.Seq, e.PortableFirst, tn.next)
-			}
-			tn.next += int64(e.PortableCount)
-		}
-		tn.ended = e.Kind.Info().Terminal
-		switch b := b.(type) {
-		case *protocol.TurnStarted:
-			tn.started = true
-		case *protocol.AssistantDelta:
-			texts[b.More.MessageID] += b.Text
-		case *protocol.AssistantMessageCompleted:
-			if texts[b.MessageID] != b.Content {
-				return fmt.Errorf("message %s: deltas %q, content %q", b.MessageID, texts[b.MessageID], b.Content)
-			}
-		case *protocol.ToolRequested:
-			tn.calls[b.ToolCallID]++
-		case *protocol.ToolResult:
-			tn.calls[b.ToolCallID] += 100
-		case *protocol.InputAccepted:
-			tn.inputs[b.More.InputID]++
-		case *protocol.InputMoved:
-			if b.More.To == protocol.MovedAway {
-				tn.inputs[b.More.InputID] += 100
-			}
-		case *protocol.QueuedInputDelivered:
-			tn.inputs[b.InputID] += 100
-		case *protocol.QueuedInputReturned:
-			tn.inputs[b.InputID] += 100
-		case *protocol.ApprovalRequested:
-			tn.actions[b.ActionID]++
-		case *protocol.ApprovalResolved:
-			tn.actions[b.ActionID] += 100
-		}
-	}
-	for id, tn := range turns {
-		if !tn.started || !tn.ended {
-			return fmt.Errorf("turn %s: started %v, ended %v", id, tn.started, tn.ended)
-		}
-		for what, m := range map[string]map[string]int{"call": tn.calls, "input": tn.inputs, "action": tn.actions} {
-			for id, n := range m {
-				if n != 101 {
-					return fmt.Errorf("%s %s has %d beginnings and %d ends", what, id, n%100, n/100)
-				}
-			}
-		}
-	}
-	return nil
 }

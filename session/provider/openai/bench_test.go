@@ -19,8 +19,9 @@ func BenchmarkChunk(b *testing.B) {
 		{openai.Responses, event, providertest.OpenAIResponses{}.End(session.FinishStop, session.Usage{})},
 	} {
 		b.Run(c.api, func(b *testing.B) {
+			body := strings.Repeat(c.piece, b.N) + c.end
 			m, err := openai.New(openai.Config{BaseURL: "http://host", API: c.api, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: readCloser{strings.NewReader(strings.Repeat(c.piece, b.N) + c.end)}}, nil
+				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: readCloser{strings.NewReader(body)}}, nil
 			})})
 			if err != nil {
 				b.Fatal(err)

@@ -3,6 +3,7 @@ package openai
 import (
 	"bytes"
 	"encoding/json"
+	"unicode/utf8"
 )
 
 // loose is text from a field that some server fills with something else: a string is taken as it is, null is empty, a list of parts
@@ -15,6 +16,10 @@ func (l *loose) UnmarshalJSON(j []byte) error {
 	case len(j) == 0 || bytes.Equal(j, []byte("null")):
 		return nil
 	case j[0] == '"':
+		if inner := j[1 : len(j)-1]; bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) { // nearly all of them
+			*l = loose(inner)
+			return nil
+		}
 		var s string
 		err := json.Unmarshal(j, &s)
 		*l = loose(s)

@@ -177,12 +177,17 @@ func (p *responsesReader) call(key string, it *outputItem, ended bool) error {
 			return err
 		}
 	}
-	if ended {
-		delete(p.open, key)
-		c.args.Reset()
-		c.args.WriteString(string(it.Arguments)) // what counts in the end
+	if !ended {
+		return nil
 	}
-	return nil
+	delete(p.open, key)
+	// The whole at the end tells what the pieces left out; where it tells something else, the pieces were what the model wrote.
+	rest, more := strings.CutPrefix(string(it.Arguments), c.args.String())
+	if !more || rest == "" {
+		return nil
+	}
+	c.args.WriteString(rest)
+	return p.say(session.Chunk{Kind: session.ChunkCallDelta, CallID: c.id, Text: rest})
 }
 
 func textOf(content json.RawMessage) string {

@@ -56,6 +56,19 @@ func TestResponsesOfServersThatStreamLessAreComplete(t *testing.T) {
 	if a.Err != nil || a.Text != "whole" || !cmp.Equal(a.Calls, want) || a.Finish != session.FinishCalls {
 		t.Errorf("text %q, calls %+v, %q, %v", a.Text, a.Calls, a.Finish, a.Err)
 	}
+	call := func(pieces, whole string) string {
+		a := responses(t, providertest.SSE(
+			`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c1","name":"g","arguments":""}}`,
+			`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"`+pieces+`"}`,
+			`{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c1","name":"g","arguments":"`+whole+`"}}`, completed,
+		))
+		return a.Calls[0].Arguments
+	}
+	for _, c := range [][3]string{{"[1", "[1,2]", "[1,2]"}, {"[1]", "", "[1]"}, {"[1, 2]", "[1,2]", "[1, 2]"}} {
+		if got := call(c[0], c[1]); got != c[2] {
+			t.Errorf("pieces %s and the whole %s make %s", c[0], c[1], got)
+		}
+	}
 	a = responses(t, providertest.SSE(
 		`{"type":"response.output_text.delta","output_index":0,"delta":"once"}`,
 		`{"type":"response.output_item.done","output_index":0,"item":{"type":"message","content":[{"type":"output_text","text":"once"}]}}`, completed,

@@ -7,6 +7,23 @@ type Request struct {
 	ID     json.RawMessage // as sent, byte for byte; nil for a notification
 	Method string
 	Params json.RawMessage // a JSON object, or nil when absent or null
+
+	// Answer is set when the peer answered a call of ours instead; the other members are then empty.
+	Answer *Answer
+}
+
+// Answer is what a peer said to a call of ours. Exactly one of Result and Err is set.
+type Answer struct {
+	ID     json.RawMessage // of the call, as sent back
+	Result json.RawMessage
+	Err    *Error
+}
+
+// Call is a request of ours to a peer.
+type Call struct {
+	ID     string
+	Method string
+	Params json.RawMessage // a JSON object
 }
 
 // Reply answers one Request. Exactly one of Result and Err is set.
@@ -25,5 +42,6 @@ type Envelope struct {
 	TaskCursor Seq // of durable task events, else 0
 	Session    SessionID
 	Turn       TurnID
+	Execution  string          // of "execution/event" lines, which name neither session nor turn
 	Event      json.RawMessage // spliced, never re-encoded
 }

@@ -54,7 +54,6 @@ type gather struct {
 	// Owned by the session's goroutine.
 	message string // id of the open message
 	offset  int    // characters of it appended so far
-	first   bool   // its first piece is yet to come
 }
 
 // Say adds a piece of the answer's text. It blocks only while more than 1 MiB of the turn waits for the store.

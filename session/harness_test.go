@@ -44,7 +44,8 @@ func finish(f session.Finish) session.Chunk {
 
 func callChunks(id, name, args string) []session.Chunk {
 	return []session.Chunk{
-		{Kind: session.ChunkCallStart, CallID: id, Name: name}, {Kind: session.ChunkCallDelta, CallID: id, Text: args},
+		{Kind: session.ChunkCallStart, CallID: id, Name: name},
+		{Kind: session.ChunkCallDelta, CallID: id, Text: args},
 		{Kind: session.ChunkCallEnd, CallID: id, Name: name, Text: args},
 	}
 }
@@ -95,7 +96,6 @@ type house struct {
 	store *memory.Store
 	all   *session.Sessions
 	model *model
-	end   func()
 }
 
 func newHouse(t *testing.T, store *memory.Store, m *model, tools ...session.Tool) *house {

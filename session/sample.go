@@ -388,8 +388,11 @@ func tokens(n int) int { return (n + 3) / 4 }
 // noteContext tells what the next request is made of.
 func (w *work) noteContext(msgs []Message) {
 	sections := []protocol.Section{
-		{Key: "system", Label: "System prompt"}, {Key: "tools", Label: "Tools"}, {Key: "user", Label: "User messages"},
-		{Key: "assistant", Label: "Assistant messages"}, {Key: "results", Label: "Tool results"},
+		{Key: "system", Label: "System prompt"},
+		{Key: "tools", Label: "Tools"},
+		{Key: "user", Label: "User messages"},
+		{Key: "assistant", Label: "Assistant messages"},
+		{Key: "results", Label: "Tool results"},
 	}
 	for _, s := range w.specs {
 		sections[1].Tokens += tokens(len(s.Description) + len(s.Schema) + len(s.Name))

@@ -14,7 +14,6 @@ import (
 
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/protocol"
-	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/settings"
 )
@@ -109,15 +108,6 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 		}
 		defer s.Close()
 	}
-	var o dispatcher.Options
-	switch f.envelope {
-	case "rind":
-		e := rindv2.Rind
-		o.Envelope = &e
-	case "jsonrpc":
-		e := rindv2.JSONRPC
-		o.Envelope = &e
-	}
 	signal.Ignore(os.Interrupt)
 	sigs := make(chan os.Signal, 2)
 	signal.Notify(sigs, endSignals()...)
@@ -129,7 +119,7 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 		<-sigs
 		os.Exit(exitOK) // what is left is left to the next process
 	}()
-	if err := dispatcher.New(cfg).Serve(ctx, std.in, std.out, o); err != nil {
+	if err := dispatcher.New(cfg).Serve(ctx, std.in, std.out, dispatcher.Options{Envelope: envelope(f.envelope)}); err != nil {
 		p.log.Warn("graceful end", "err", err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/demo"
 	"github.com/rind-dev/rind/session/provider/openai"
@@ -356,3 +357,16 @@ func (m *models) announce(stderr io.Writer, set settings.Settings, log *slog.Log
 
 // openStore opens a store file that is not this process's own.
 func openStore(path string) (session.Store, error) { return sqlite.Open(path, sqlite.Options{}) }
+
+// envelope is the dialect --envelope forces; nil leaves it to the first line.
+func envelope(name string) *rindv2.Envelope {
+	switch name {
+	case "rind":
+		e := rindv2.Rind
+		return &e
+	case "jsonrpc":
+		e := rindv2.JSONRPC
+		return &e
+	}
+	return nil
+}

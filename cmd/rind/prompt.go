@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/signal"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -165,11 +164,9 @@ type shower struct {
 	rt      *process
 	session *session.Session
 
-	mu       sync.Mutex // guards what follows: the asker reads while events are shown
-	open     bool       // the line on stdout is not ended
-	consent  bool       // a call was rejected because nobody could be asked
+	open     bool // the line on stdout is not ended
+	consent  bool // a call was rejected because nobody could be asked
 	stats    *protocol.Stats
-	mine     session.TurnID
 	asked    map[string]bool
 	askLines chan string
 }

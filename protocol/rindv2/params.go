@@ -16,15 +16,12 @@ func ReadParams(raw json.RawMessage) Params {
 	if raw == nil {
 		return Params{}
 	}
-	m, err := members(raw)
-	if err != nil {
-		return Params{}
-	}
-	for k, v := range m {
-		if string(v) == "null" {
-			delete(m, k)
+	m := Params{}
+	each(raw, func(name string, v json.RawMessage) {
+		if m[name] = v; v[0] == 'n' {
+			delete(m, name)
 		}
-	}
+	})
 	return m
 }
 

@@ -1,0 +1,152 @@
+package session_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/store/memory"
+	"github.com/rind-dev/rind/session/store/storetest"
+)
+
+// scripted is a turn with text, a call and more text.
+func scripted() *model {
+	return say(
+		append([]session.Chunk{text("Let me look.")}, append(callChunks("c1", "look", `{"path":"a"}`), finish(session.FinishCalls))...),
+		[]session.Chunk{text("done"), finish(session.FinishStop)},
+	)
+}
+
+func faultHouse(t *testing.T, m *model) (*house, *storetest.Fault) {
+	t.Helper()
+	mem := memory.New()
+	f := storetest.NewFault(mem)
+	tools := []session.Tool{readTool("look", func() string { return "seen" })}
+	loop, err := session.NewLoop(session.Loop{Models: m, Tools: tools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &house{t: t, store: mem, model: m}
+	h.all = session.NewSessions(session.Config{Store: f, Agent: loop, Models: m, Now: time.Now})
+	return h, f
+}
+
+func TestAFailingAppendAtAnyEntryIsTypedAndTheSessionStaysUsable(t *testing.T) {
+	entries := 0
+	synctest.Test(t, func(t *testing.T) {
+		h, f := faultHouse(t, scripted())
+		f.FailAt(1<<30, nil)
+		h.prompt(h.draft(), "count")
+		entries = f.Count()
+		h.close()
+	})
+	if entries < 15 {
+		t.Fatalf("the scripted turn has %d entries", entries)
+	}
+	for _, fault := range []error{session.ErrFull, session.ErrReadOnly, errors.New("input/output error")} {
+		for n := 1; n < entries; n++ { // the first turn has one more: session_created
+			t.Run(fmt.Sprintf("%s at %d", strings.ReplaceAll(fault.Error(), " ", "_"), n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					h, f := faultHouse(t, scripted())
+					s := h.draft()
+					h.prompt(s, "a turn before")
+					before := len(h.entries(s.ID))
+					h.model.requests = nil
+					f.FailAt(n, fault)
+					_, ch := ask(s, session.PromptRequest{Input: "go"})
+					o := <-ch
+					switch {
+					case o.err != nil:
+						if k := protocol.KindOf(o.err); k != protocol.PersistenceError {
+							t.Errorf("prompt was refused with %v", o.err)
+						}
+						if got := len(h.entries(s.ID)); n <= 3 && got != before {
+							t.Errorf("a turn that never started left %d entries", got-before)
+						}
+					case o.Outcome.Outcome != session.OutcomeFailed || o.Stop != "persistence_error":
+						t.Errorf("outcome %+v", o.Outcome)
+					}
+					told := 0
+					h.view(s, func(v *session.View) { told = int(v.Head) })
+					if kept := len(h.entries(s.ID)); told != kept {
+						t.Errorf("told up to %d, the store has %d", told, kept)
+					}
+					f.Mend()
+					if after := h.prompt(s, "afterwards"); after.Outcome != session.OutcomeCompleted {
+						t.Errorf("the session is not usable: %+v", after)
+					}
+					if err := testkit.SoundLog(h.entries(s.ID)); err != nil {
+						t.Errorf("%v\n%s", err, kinds(h.entries(s.ID)))
+					}
+					h.close()
+				})
+			})
+		}
+	}
+}
+
+func TestATerminalThatCouldNotBeStoredIsRetriedEverySecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f := faultHouse(t, scripted())
+		s := h.draft()
+		h.prompt(s, "a turn before")
+		h.model.requests = nil
+		f.FailAt(8, session.ErrFull)
+		_, ch := ask(s, session.PromptRequest{Input: "go"})
+		if o := <-ch; o.Stop != "persistence_error" {
+			t.Errorf("outcome %+v", o)
+		}
+		f.Mend()
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		es := h.entries(s.ID)
+		last := &es[len(es)-1]
+		b, err := protocol.Decode(last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end, ok := b.(*protocol.TurnFailed); !ok || end.ErrorType != protocol.FailPersistence {
+			t.Errorf("the log ends with %s %+v", last.Kind, b)
+		}
+		h.close()
+	})
+}
+
+func TestNothingIsToldWhileAppendsStall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f := faultHouse(t, scripted())
+		s := h.draft()
+		h.prompt(s, "a turn before")
+		h.model.requests = nil
+		var at session.Seq
+		h.view(s, func(v *session.View) {
+			at = v.Head
+			v.Follow(func() { f.Mark("ring") }, nil, nil)
+		})
+		release := f.Stall()
+		_, ch := ask(s, session.PromptRequest{Input: "go"})
+		synctest.Wait()
+		if es, head, err := s.Read(t.Context(), at, 10); err != nil || len(es) > 0 || head != at {
+			t.Errorf("%d entries were told before they were acknowledged (%v)", len(es), err)
+		}
+		release()
+		if o := <-ch; o.Outcome.Outcome != session.OutcomeCompleted {
+			t.Errorf("outcome %+v", o)
+		}
+		wrote := false
+		for _, what := range f.Order() {
+			if strings.HasPrefix(what, "write") {
+				wrote = true
+			} else if !wrote {
+				t.Error("rang before anything was written")
+			}
+		}
+		h.close()
+	})
+}

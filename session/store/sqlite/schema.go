@@ -91,7 +91,8 @@ func (s *Store) migrate() error {
 	}
 	defer db.Close()
 	ctx := context.Background()
-	conn, err := db.Conn(ctx)
+	// Another process may hold the file alone for a moment: while it makes it, or when it is the last to close it.
+	conn, err := retry(ctx, func() (*sql.Conn, error) { return db.Conn(ctx) })
 	if err != nil {
 		return s.fault("open", err)
 	}

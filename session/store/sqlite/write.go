@@ -188,10 +188,10 @@ func (w *writer) commit(ops []*op) {
 }
 
 func (w *writer) transaction(ops []*op) error {
-	if err := w.open(); err != nil {
+	ctx := context.Background()
+	if _, err := retry(ctx, func() (struct{}, error) { return struct{}{}, w.open() }); err != nil {
 		return err
 	}
-	ctx := context.Background()
 	full := 0
 	for _, o := range ops {
 		if o.fact() {

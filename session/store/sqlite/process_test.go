@@ -1,0 +1,219 @@
+//go:build unix
+
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/store/sqlite"
+	"github.com/rind-dev/rind/session/store/storetest"
+)
+
+// TestMain lets the test binary be another process on the same store: RIND_STORE_CHILD is "path session seconds kill".
+func TestMain(m *testing.M) {
+	if spec := os.Getenv("RIND_STORE_CHILD"); spec != "" {
+		if err := child(strings.Split(spec, "\n")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// child appends one fact after the other to a session of its own, says each acknowledged Seq on stdout, and ends after some seconds.
+func child(spec []string) error {
+	path, id, kill := spec[0], session.SessionID(spec[1]), spec[3]
+	seconds, err := strconv.ParseFloat(spec[2], 64)
+	if err != nil {
+		return err
+	}
+	opt := sqlite.Options{}
+	if point, n, ok := strings.Cut(kill, ":"); ok {
+		limit, _ := strconv.Atoi(n)
+		var seen atomic.Int64
+		opt.Kill = func(at string) {
+			if at == point && seen.Add(1) == int64(limit) {
+				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+				select {}
+			}
+		}
+	}
+	s, err := sqlite.Open(path, opt)
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if _, err := s.Session(ctx, id); err != nil {
+		if err := s.Create(ctx, session.Meta{ID: id, ConversationID: "conv_" + string(id)}); err != nil {
+			return err
+		}
+	}
+	l, err := s.Acquire(ctx, id)
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(os.Stdout)
+	seq := l.Head
+	for end := time.Now().Add(time.Duration(seconds * float64(time.Second))); time.Now().Before(end); {
+		seq++
+		e := storetest.Entry(seq, "", &protocol.SessionRenamed{Name: "n", Title: "n"})
+		if err := storetest.Append(s, l, session.Batch{Entries: []session.Entry{e}}); err != nil {
+			return fmt.Errorf("entry %d: %w", seq, err)
+		}
+		fmt.Fprintln(out, seq)
+		if err := out.Flush(); err != nil {
+			return err
+		}
+	}
+	return s.Close()
+}
+
+func start(t *testing.T, path, id string, seconds float64, kill string) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "RIND_STORE_CHILD="+strings.Join([]string{path, id, fmt.Sprint(seconds), kill}, "\n"))
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, &out
+}
+
+// seconds is how long the processes append: RIND_STORE_SECONDS=60 makes it the minute of the measurements.
+func seconds() float64 {
+	if s, err := strconv.ParseFloat(os.Getenv("RIND_STORE_SECONDS"), 64); err == nil {
+		return s
+	}
+	return 2
+}
+
+func TestFourProcessesOnOneFileAppendWithoutStarvingOrFailing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
+	var cmds []*exec.Cmd
+	var outs []*strings.Builder
+	for i := range 4 { // all at once, on an empty folder: the file is made once
+		cmd, out := start(t, path, fmt.Sprintf("s%d", i), seconds(), "")
+		cmds, outs = append(cmds, cmd), append(outs, out)
+	}
+	least, most := 1<<30, 0
+	var counts []int
+	for i, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("process %d: %v", i, err)
+		}
+		n := strings.Count(outs[i].String(), "\n")
+		counts = append(counts, n)
+		least, most = min(least, n), max(most, n)
+	}
+	t.Logf("commits %v, least/most %.2f", counts, float64(least)/float64(most))
+	if float64(least) < 0.4*float64(most) {
+		t.Errorf("one process starved: commits %v", counts)
+	}
+	s, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i, n := range counts {
+		es, err := s.Read(context.Background(), session.SessionID(fmt.Sprintf("s%d", i)), 0, 1<<20, protocol.ViewAll)
+		if err != nil || len(es) != n {
+			t.Errorf("session %d holds %d entries, %d were acknowledged (%v)", i, len(es), n, err)
+		}
+	}
+}
+
+func TestKillAtEveryPointKeepsWhatWasAcknowledgedAndTheLeaseIsTakenOver(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
+	points := []string{"before-begin", "after-insert", "before-commit", "after-commit", "before-ack", ""}
+	for round := range 18 {
+		kill := points[round%len(points)]
+		if kill != "" {
+			kill += fmt.Sprintf(":%d", 1+rand.IntN(40))
+		}
+		cmd, out := start(t, path, "s", 20, kill)
+		if kill == "" {
+			time.AfterFunc(time.Duration(rand.IntN(150))*time.Millisecond, func() { _ = cmd.Process.Kill() })
+		}
+		_ = cmd.Wait()
+		acked := 0
+		for _, line := range strings.Fields(out.String()) {
+			acked, _ = strconv.Atoi(line)
+		}
+		s, err := sqlite.Open(path, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Session(context.Background(), "s"); err == nil {
+			es, err := s.Read(context.Background(), "s", 0, 1<<20, protocol.ViewAll)
+			if err != nil {
+				t.Fatalf("after %s: %v", kill, err)
+			}
+			if len(es) < acked {
+				t.Errorf("after %s: %d entries, %d were acknowledged", kill, len(es), acked)
+			}
+			for i := range es {
+				if es[i].Seq != session.Seq(i+1) {
+					t.Fatalf("after %s: entry %d has Seq %d", kill, i, es[i].Seq)
+				}
+			}
+			if m, err := s.Session(context.Background(), "s"); err != nil || m.OwnerAlive {
+				t.Errorf("after %s: the dead owner counts as alive (%v)", kill, err)
+			}
+		}
+		if h, err := s.Health(context.Background()); err != nil || h.Integrity != "ok" {
+			t.Errorf("after %s: integrity %q, %v", kill, h.Integrity, err)
+		}
+		_ = s.Close()
+	}
+}
+
+func TestAStoppedOwnerIsStillTheOwner(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
+	cmd, _ := start(t, path, "s", 20, "")
+	s, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		if m, err := s.Session(context.Background(), "s"); err == nil && m.OwnerAlive {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the child never took its lease")
+		}
+		time.Sleep(5 * time.Millisecond) // polling another process: there is nothing to wait on
+	}
+	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(context.Background(), "s"); !isBusy(err) && (err == nil || !strings.Contains(err.Error(), "locked by another process")) { // it may have stopped within a write
+		t.Errorf("lease of a stopped owner: %v", err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	if _, err := s.Acquire(context.Background(), "s"); err != nil {
+		t.Errorf("lease of a dead owner: %v", err)
+	}
+}

@@ -161,7 +161,9 @@ func (p *pausing) ReadRune() (rune, int, error) {
 
 // around is at most maxShown characters of a line with the match, or its beginning, in the middle of them.
 func around(line []byte, from, to int) string {
-	valid := func(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
+	valid := func(b []byte) string { // a NUL is no text either
+		return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
+	}
 	if len(line) <= maxShown || len(line) <= maxShown*utf8.UTFMax && utf8.RuneCount(line) <= maxShown {
 		return valid(line)
 	}

@@ -83,6 +83,7 @@ var rooms = []room{
 		third: append([]string{"github.com/sourcegraph/jsonrpc2"}, doubles...), processes: true, serves: true, testOnly: true,
 	},
 	{path: "internal/archtest", processes: true, testOnly: true},
+	{path: "internal/bench", ours: append([]string{"session/store/sqlite"}, ground...), third: []string{"modernc.org/sqlite"}, processes: true, testOnly: true},
 }
 
 var (

@@ -1,0 +1,5 @@
+package bench
+
+import "syscall"
+
+func fdatasync(fd int) error { return syscall.Fdatasync(fd) }

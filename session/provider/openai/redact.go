@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
 	"github.com/rind-dev/rind/protocol"
@@ -58,7 +59,9 @@ func replacer(secrets []string) *strings.Replacer {
 }
 
 // credentials are found by their shape, whosever they are: a server may repeat those of a proxy before it.
-var credentials = regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{6,}|\b(sk|pk|rk)-[A-Za-z0-9_-]{8,}|://[^/\s@"']+@`)
+var credentials = sync.OnceValue(func() *regexp.Regexp { // compiled with the first error, not with every start
+	return regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{6,}|\b(sk|pk|rk)-[A-Za-z0-9_-]{8,}|://[^/\s@"']+@`)
+})
 
 // line makes text from outside fit to be shown: one line, short, without secrets and control characters.
 func (m *Model) line(text string) string {
@@ -81,7 +84,7 @@ func (m *Model) line(text string) string {
 
 // clean takes the secrets out of a text.
 func (m *Model) clean(text string) string {
-	return credentials.ReplaceAllStringFunc(m.hide.Replace(text), func(found string) string {
+	return credentials().ReplaceAllStringFunc(m.hide.Replace(text), func(found string) string {
 		if strings.HasPrefix(found, "://") {
 			return "://" + hidden + "@"
 		}

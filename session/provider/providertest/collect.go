@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rind-dev/rind/session"
 )
@@ -31,10 +32,17 @@ func (a Answer) Fault() session.Fault {
 	return ""
 }
 
+// patience is longer than any completion of a test takes: a model that does not end fails its test, not the whole run.
+const patience = 15 * time.Second
+
+var errPatience = errors.New("the completion does not end")
+
 // Collect reads a completion and holds it against the contract of session.Model: calls start, go on and end in this order and the pieces
 // of their arguments are the whole; a finish is one and the last; after an error nothing comes.
 func Collect(ctx context.Context, t testing.TB, m session.Model, r session.ModelRequest) Answer {
 	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
 	var a Answer
 	var text, thought strings.Builder
 	type state struct {

@@ -78,12 +78,9 @@ func (s Suite) good(text string) string {
 	return s.Wire.Begin() + s.Wire.Text(text) + s.Wire.End(session.FinishStop, session.Usage{Input: 3, Output: 1})
 }
 
-// ask reads one completion within a time no test needs.
 func ask(t testing.TB, m session.Model, r session.ModelRequest) Answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	return Collect(ctx, t, m, r)
+	return Collect(t.Context(), t, m, r)
 }
 
 // fault asks for an error and returns it.

@@ -16,16 +16,13 @@ func (s *Store) Create(ctx context.Context, m session.Meta) error {
 		} else if !errors.Is(err, session.ErrNotFound) {
 			return err
 		}
-		touched, err := w.touch(ctx)
-		if err != nil {
-			return err
-		}
+		w.touched++
 		now := m.Activity
 		if now.IsZero() {
 			now = s.opt.Now()
 		}
 		return w.exec(ctx, `INSERT INTO sessions (session, conversation, workspace, parent, created, touched, activity, title, preview, messages, tool_calls, user_prompt, metadata, fold, fold_seq)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, string(m.ID), m.ConversationID, m.Workspace, string(m.Parent), m.Created.UnixMicro(), touched,
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, string(m.ID), m.ConversationID, m.Workspace, string(m.Parent), m.Created.UnixMicro(), w.touched,
 			now.UnixMicro(), m.Title, m.Preview, m.Messages, m.ToolCalls, m.UserPrompt, blob(m.Metadata), blob(m.Fold), int64(m.FoldSeq))
 	})
 }

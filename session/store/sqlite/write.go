@@ -98,7 +98,8 @@ type writer struct {
 	full   int // 1: synchronous is FULL, 0: NORMAL, -1: unknown
 	ids    map[session.SessionID]int64
 	turns  map[session.TurnID]int64
-	nextID int64
+	nextID  int64
+	touched int64 // the order of activity is a counter, so that lists do not depend on a clock
 }
 
 func (s *Store) writeLoop() {
@@ -240,21 +241,23 @@ func (w *writer) attempt(ctx context.Context, ops []*op) error {
 
 func (w *writer) inside(ctx context.Context, ops []*op) error {
 	// The global id is the cursor by which other processes follow, so it must not be given again after a deletion.
-	if err := w.row(ctx, "SELECT max((SELECT coalesce(max(id), 0) FROM entries), coalesce((SELECT value FROM meta WHERE name = 'last_id'), 0))").Scan(&w.nextID); err != nil {
+	if err := w.row(ctx, "SELECT max((SELECT coalesce(max(id), 0) FROM entries), coalesce((SELECT value FROM meta WHERE name = 'last_id'), 0)), (SELECT coalesce(max(touched), 0) FROM sessions)").Scan(&w.nextID, &w.touched); err != nil {
 		return err
 	}
 	for _, o := range ops {
 		o.err = nil
+		if o.do == nil { // an append checks before it writes, so it needs no savepoint
+			if err := w.append(ctx, o.lease, o.batch); own(err) {
+				o.err = err
+			} else if err != nil {
+				return err
+			}
+			continue
+		}
 		if err := w.exec(ctx, "SAVEPOINT one"); err != nil {
 			return err
 		}
-		var err error
-		if o.do != nil {
-			err = o.do(ctx, w)
-		} else {
-			err = w.append(ctx, o.lease, o.batch)
-		}
-		if err != nil {
+		if err := o.do(ctx, w); err != nil {
 			if !own(err) {
 				return err
 			}
@@ -282,12 +285,88 @@ func own(err error) bool {
 	return false
 }
 
-// append inserts a batch. The update of the session's row is the check of lease and order.
+// append inserts a batch. Its first write is the update of the session's row, which is also the check of lease and order; when that
+// changes nothing, nothing was written and the error says why.
 func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) error {
 	id, err := w.session(ctx, l.Session)
 	if err != nil {
 		return err
 	}
+	before, head := int64(-1), int64(-1) // an empty batch leaves the head
+	for i := range b.Entries {
+		if i == 0 {
+			before = int64(b.Entries[0].Seq) - 1
+		}
+		head = int64(b.Entries[i].Seq)
+		if head != before+int64(i)+1 {
+			return fmt.Errorf("session %s: entry %d behind %d: %w", l.Session, head, before+int64(i), session.ErrGap)
+		}
+	}
+	for _, k := range b.Keys {
+		var taken int
+		if err := w.row(ctx, "SELECT count(*) FROM keys WHERE session = ? AND surface = ? AND key = ?", id, k.Surface, k.Key).Scan(&taken); err != nil {
+			return err
+		}
+		if taken > 0 {
+			return fmt.Errorf("session %s: %w", l.Session, session.ErrKeyUsed)
+		}
+	}
+	w.touched++
+	changed, err := w.update(ctx, id, l, b.Row, before, head)
+	if err != nil {
+		return err
+	}
+	if !changed {
+		return w.refusal(ctx, id, l, before)
+	}
+	for _, k := range b.Keys {
+		if err := w.exec(ctx, "INSERT INTO keys (session, surface, key, digest, turn) VALUES (?, ?, ?, ?, ?)", id, k.Surface, k.Key, k.Digest, string(k.Turn)); err != nil {
+			return err
+		}
+	}
+	for i := range b.Entries {
+		if err := w.insert(ctx, id, &b.Entries[i]); err != nil {
+			return err
+		}
+	}
+	if b.Row != nil && b.Row.Usage != nil {
+		u := b.Row.Usage
+		return w.exec(ctx, "INSERT INTO samples (session, time, model, input, cached, output, reasoning, compaction) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+			id, u.Time.UnixMicro(), u.Model, u.Input, u.Cached, u.Output, u.Reasoning, u.Compaction)
+	}
+	return nil
+}
+
+// update moves the head from before to head, and the row with it; false when lease or head are not what the batch was made for.
+func (w *writer) update(ctx context.Context, id int64, l session.Lease, r *session.Row, before, head int64) (bool, error) {
+	now := w.s.opt.Now().UnixMicro()
+	const where = " WHERE id = ? AND epoch = ? AND owner = ? AND (? < 0 OR head = ?)"
+	q, args := "UPDATE sessions SET head = CASE WHEN ? < 0 THEN head ELSE ? END, touched = ?, activity = ?", []any{head, head, w.touched, now}
+	if r != nil {
+		if !r.Activity.IsZero() {
+			args[3] = r.Activity.UnixMicro()
+		}
+		q += ", title = ?, preview = ?, messages = ?, tool_calls = ?, user_prompt = ?, metadata = ?"
+		args = append(args, r.Title, r.Preview, r.Messages, r.ToolCalls, r.UserPrompt, blob(r.Metadata))
+		if r.Fold != nil {
+			q += ", fold = ?, fold_seq = ?"
+			args = append(args, r.Fold, int64(r.FoldSeq))
+		}
+	}
+	st, err := w.stmt(ctx, q+where)
+	if err != nil {
+		return false, err
+	}
+	res, err := st.ExecContext(ctx, append(args, id, l.Epoch, w.s.inst.id, before, before)...)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
+}
+
+// refusal says why a batch did not fit.
+func (w *writer) refusal(ctx context.Context, id int64, l session.Lease, before int64) error {
 	var head, epoch int64
 	var owner string
 	if err := w.row(ctx, "SELECT head, epoch, owner FROM sessions WHERE id = ?", id).Scan(&head, &epoch, &owner); err != nil {
@@ -296,63 +375,7 @@ func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) 
 	if epoch != l.Epoch || owner != w.s.inst.id {
 		return fmt.Errorf("session %s: %w", l.Session, session.ErrFenced)
 	}
-	now := w.s.opt.Now().UnixMicro()
-	for i := range b.Entries {
-		e := &b.Entries[i]
-		if int64(e.Seq) != head+int64(i)+1 {
-			return fmt.Errorf("session %s: entry %d behind head %d: %w", l.Session, e.Seq, head, session.ErrGap)
-		}
-	}
-	for _, k := range b.Keys {
-		r, err := w.stmt(ctx, "INSERT OR IGNORE INTO keys (session, surface, key, digest, turn) VALUES (?, ?, ?, ?, ?)")
-		if err != nil {
-			return err
-		}
-		res, err := r.ExecContext(ctx, id, k.Surface, k.Key, k.Digest, string(k.Turn))
-		if err != nil {
-			return err
-		}
-		if n, _ := res.RowsAffected(); n == 0 {
-			return fmt.Errorf("session %s: %w", l.Session, session.ErrKeyUsed)
-		}
-	}
-	for i := range b.Entries {
-		if err := w.insert(ctx, id, &b.Entries[i]); err != nil {
-			return err
-		}
-	}
-	if n := len(b.Entries); n > 0 {
-		head = int64(b.Entries[n-1].Seq)
-	}
-	touched, err := w.touch(ctx)
-	if err != nil {
-		return err
-	}
-	r := b.Row
-	if r == nil {
-		return w.exec(ctx, "UPDATE sessions SET head = ?, touched = ?, activity = ? WHERE id = ?", head, touched, now, id)
-	}
-	activity := r.Activity.UnixMicro()
-	if r.Activity.IsZero() {
-		activity = now
-	}
-	if err := w.exec(ctx, `UPDATE sessions SET head = ?, touched = ?, activity = ?, title = ?, preview = ?, messages = ?, tool_calls = ?, user_prompt = ?,
-		metadata = ?, fold = coalesce(?, fold), fold_seq = CASE WHEN ? IS NULL THEN fold_seq ELSE ? END WHERE id = ?`,
-		head, touched, activity, r.Title, r.Preview, r.Messages, r.ToolCalls, r.UserPrompt, blob(r.Metadata), blob(r.Fold), blob(r.Fold), int64(r.FoldSeq), id); err != nil {
-		return err
-	}
-	if u := r.Usage; u != nil {
-		return w.exec(ctx, "INSERT INTO samples (session, time, model, input, cached, output, reasoning, compaction) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			id, u.Time.UnixMicro(), u.Model, u.Input, u.Cached, u.Output, u.Reasoning, u.Compaction)
-	}
-	return nil
-}
-
-// touch gives the next place in the order of activity: a counter, so that lists do not depend on a clock.
-func (w *writer) touch(ctx context.Context) (int64, error) {
-	var n int64
-	err := w.row(ctx, "SELECT coalesce(max(touched), 0) + 1 FROM sessions").Scan(&n)
-	return n, err
+	return fmt.Errorf("session %s: entry %d behind head %d: %w", l.Session, before+1, head, session.ErrGap)
 }
 
 func blob(b []byte) any {

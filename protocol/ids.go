@@ -3,7 +3,6 @@ package protocol
 import (
 	"crypto/rand"
 	"encoding/hex"
-	"regexp"
 	"strings"
 	"time"
 )
@@ -19,11 +18,21 @@ type TurnID string
 // Seq is the position of an entry in its session's log, from 1, strictly increasing, never reused.
 type Seq int64
 
-var sessionIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
-
-// ValidSessionID reports whether id has the accepted form of docs/protocol/rind-v2.md section 0.
+// ValidSessionID reports whether id has the accepted form of docs/protocol/rind-v2.md section 0: a letter or digit, then up to 127 letters,
+// digits, "_", "." and "-", without "..".
 func ValidSessionID(id string) bool {
-	return sessionIDForm.MatchString(id) && !strings.Contains(id, "..")
+	if id == "" || len(id) > 128 || strings.Contains(id, "..") {
+		return false
+	}
+	for i := range len(id) {
+		switch c := id[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case i > 0 && (c == '_' || c == '.' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 // IDs makes identifiers. It is a port so that golden transcripts have stable ids.

@@ -274,10 +274,10 @@ func oneLine(s string, most int) string {
 	return s
 }
 
-var escaped = regexp.MustCompile(`\\(.)`)
+var escaped = later(`\\(.)`)
 
 // unquoteMeta undoes regexp.QuoteMeta.
-func unquoteMeta(s string) string { return escaped.ReplaceAllString(s, "$1") }
+func unquoteMeta(s string) string { return escaped().ReplaceAllString(s, "$1") }
 
 func entryPoint(p string) bool {
 	base, dir := path.Base(p), path.Dir(p)

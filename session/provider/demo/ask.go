@@ -8,21 +8,21 @@ import (
 )
 
 var (
-	greetings = regexp.MustCompile(`(?i)^(hi|hello|hey|hallo|thanks|thank you|ok|help|test|ping|who are you|what are you|what can you do|good (morning|day|evening))( there| rind)?[\s!.?,]*$`)
-	overviews = regexp.MustCompile(`(?i)\b(overview|summar(y|ise|ize)|once more|again)\b`)
-	quoted    = regexp.MustCompile("\"([^\"\n]{2,80})\"|`([^`\n]{2,80})`|“([^”\n]{2,80})”")
-	words     = regexp.MustCompile(`[\pL\pN_./\\-]+(\(\))?`)
-	compound  = regexp.MustCompile(`^[A-Za-z]+[a-z0-9][A-Z]\w*$|^[A-Za-z]\w*_\w+$|^\w+\(\)$`) // fooBar, foo_bar, foo()
-	todos     = regexp.MustCompile(`(?i)\b(todos?|fixmes?)\b`)
+	greetings = later(`(?i)^(hi|hello|hey|hallo|thanks|thank you|ok|help|test|ping|who are you|what are you|what can you do|good (morning|day|evening))( there| rind)?[\s!.?,]*$`)
+	overviews = later(`(?i)\b(overview|summar(y|ise|ize)|once more|again)\b`)
+	quoted    = later("\"([^\"\n]{2,80})\"|`([^`\n]{2,80})`|“([^”\n]{2,80})”")
+	words     = later(`[\pL\pN_./\\-]+(\(\))?`)
+	compound  = later(`^[A-Za-z]+[a-z0-9][A-Z]\w*$|^[A-Za-z]\w*_\w+$|^\w+\(\)$`) // fooBar, foo_bar, foo()
+	todos     = later(`(?i)\b(todos?|fixmes?)\b`)
 )
 
 // greeting tells whether nothing is asked that the folder could answer.
 func (k *knowledge) greeting() bool {
-	return strings.TrimSpace(k.asked) == "" || greetings.MatchString(strings.TrimSpace(k.asked))
+	return strings.TrimSpace(k.asked) == "" || greetings().MatchString(strings.TrimSpace(k.asked))
 }
 
 // needsOverview tells whether the folder is to be described: once in a session, and when asked to.
-func (k *knowledge) needsOverview() bool { return !k.told || overviews.MatchString(k.asked) }
+func (k *knowledge) needsOverview() bool { return !k.told || overviews().MatchString(k.asked) }
 
 // empty tells whether the list is known and holds nothing.
 func (k *knowledge) empty() bool { return k.files != nil && len(k.files.files) == 0 && !k.files.cut }
@@ -69,7 +69,7 @@ func readme(p string) bool {
 func (k *knowledge) askedFiles() []string {
 	var out []string
 	known := k.known()
-	for _, w := range words.FindAllString(k.asked, -1) {
+	for _, w := range words().FindAllString(k.asked, -1) {
 		w = strings.TrimPrefix(strings.TrimRight(strings.ReplaceAll(w, `\`, "/"), "./-"), "./")
 		if w == "" {
 			continue
@@ -104,11 +104,11 @@ func (k *knowledge) askedTerms() []wish {
 			terms = append(terms, t)
 		}
 	}
-	for _, m := range quoted.FindAllStringSubmatch(k.asked, -1) {
+	for _, m := range quoted().FindAllStringSubmatch(k.asked, -1) {
 		add(m[1] + m[2] + m[3])
 	}
-	for _, w := range words.FindAllString(k.asked, -1) {
-		if compound.MatchString(w) {
+	for _, w := range words().FindAllString(k.asked, -1) {
+		if compound().MatchString(w) {
 			add(w)
 		}
 	}
@@ -116,7 +116,7 @@ func (k *knowledge) askedTerms() []wish {
 	for _, t := range terms[:min(len(terms), mostAsked)] {
 		out = append(out, wish{"grep", grepArgs{regexp.QuoteMeta(t), 200}})
 	}
-	if todos.MatchString(k.asked) {
+	if todos().MatchString(k.asked) {
 		out = append(out, todo)
 	}
 	return out

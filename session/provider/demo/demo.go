@@ -10,7 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"regexp"
 	"slices"
+	"sync"
 
 	"github.com/rind-dev/rind/session"
 )
@@ -141,4 +143,9 @@ func (k *knowledge) open(wanted ...wish) []wish {
 		}
 	}
 	return out
+}
+
+// later compiles an expression when it is first used: every start of the program would pay for it otherwise.
+func later(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -84,7 +83,7 @@ func describePackage(p string, page page) string {
 	return oneLine(text, 600)
 }
 
-var nameLine = regexp.MustCompile(`^name\s*=\s*["']([^"']+)["']`)
+var nameLine = later(`^name\s*=\s*["']([^"']+)["']`)
 
 // tomlName finds the name in one of the tables.
 func tomlName(lines []string, tables ...string) string {
@@ -93,7 +92,7 @@ func tomlName(lines []string, tables ...string) string {
 		l = strings.TrimSpace(l)
 		if strings.HasPrefix(l, "[") {
 			inside = slices.Contains(tables, l)
-		} else if m := nameLine.FindStringSubmatch(l); m != nil && inside {
+		} else if m := nameLine().FindStringSubmatch(l); m != nil && inside {
 			return m[1]
 		}
 	}
@@ -101,9 +100,9 @@ func tomlName(lines []string, tables ...string) string {
 }
 
 var (
-	underline = regexp.MustCompile(`^\s*(=+|-+)\s*$`)
-	link      = regexp.MustCompile(`!?\[([^\]]*)\]\([^)]*\)`)
-	ornament  = regexp.MustCompile(`^\s*(<|!\[|\[!|\[\]|\|)`)
+	underline = later(`^\s*(=+|-+)\s*$`)
+	link      = later(`!?\[([^\]]*)\]\([^)]*\)`)
+	ornament  = later(`^\s*(<|!\[|\[!|\[\]|\|)`)
 )
 
 // describeReadme quotes the first heading and the first paragraph.
@@ -123,18 +122,18 @@ func describeReadme(p string, lines []string) string {
 			} else if title == "" {
 				title = strings.Trim(l, "# ")
 			}
-		case len(para) == 0 && i+1 < len(lines) && underline.MatchString(lines[i+1]):
+		case len(para) == 0 && i+1 < len(lines) && underline().MatchString(lines[i+1]):
 			if title == "" {
 				title = l
 			}
 			i++
-		case ornament.MatchString(l) || underline.MatchString(l): // badges, markup, rules
+		case ornament().MatchString(l) || underline().MatchString(l): // badges, markup, rules
 		default:
 			para = append(para, l)
 		}
 	}
-	text := oneLine(link.ReplaceAllString(strings.Join(para, " "), "$1"), 320)
-	title = oneLine(link.ReplaceAllString(title, "$1"), 120)
+	text := oneLine(link().ReplaceAllString(strings.Join(para, " "), "$1"), 320)
+	title = oneLine(link().ReplaceAllString(title, "$1"), 120)
 	switch {
 	case title != "" && text != "":
 		return fmt.Sprintf("%s is headed “%s” and begins: “%s”", p, title, text)

@@ -2,7 +2,6 @@ package demo
 
 import (
 	"encoding/json"
-	"regexp"
 	"strings"
 
 	"github.com/rind-dev/rind/session"
@@ -153,7 +152,7 @@ func (k *knowledge) list(c wish, o *outcome) {
 }
 
 // numbered is a line as read_file gives it.
-var numbered = regexp.MustCompile(`^ *[0-9]+\t`)
+var numbered = later(`^ *[0-9]+\t`)
 
 func readPage(o *outcome) page {
 	if !o.OK {
@@ -165,7 +164,7 @@ func readPage(o *outcome) page {
 	}
 	p := page{total: o.Meta.Total, cut: o.Meta.Truncated}
 	for line := range strings.SplitSeq(text, "\n") {
-		if at := numbered.FindStringIndex(line); at != nil {
+		if at := numbered().FindStringIndex(line); at != nil {
 			p.lines = append(p.lines, strings.TrimRight(line[at[1]:], "\r"))
 		}
 	}

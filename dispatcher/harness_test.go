@@ -1,0 +1,533 @@
+package dispatcher_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/internal/testkit"
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/provider/script"
+	"github.com/rind-dev/rind/session/store/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long a test waits for what must come, in the time of its bubble: nothing real passes.
+const patience = 30 * time.Second
+
+var envelopes = map[string]rindv2.Envelope{"rind": rindv2.Rind, "jsonrpc": rindv2.JSONRPC}
+
+// onBoth runs f in a bubble for each envelope.
+func onBoth(t *testing.T, f func(t *testing.T, env rindv2.Envelope)) {
+	t.Helper()
+	for name, env := range envelopes {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { f(t, env) })
+		})
+	}
+}
+
+// scripted makes a script the only model, under two names.
+type scripted struct{ *script.Script }
+
+func (m scripted) Default() session.Selection {
+	return session.Selection{Provider: "play", Model: "m-1", Mode: "ask"}
+}
+
+func (m scripted) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
+	return session.Selected{Model: m.Script, Info: session.ModelInfo{Provider: "play", ID: sel.Model, Window: 1000}}, nil
+}
+
+func (m scripted) List(context.Context, bool) ([]session.ModelInfo, string, error) {
+	return []session.ModelInfo{{Provider: "play", ID: "m-2", Name: "Second", API: "script"}, {Provider: "play", ID: "m-1", Name: "First", API: "script", Window: 1000}}, "", nil
+}
+
+// tools are what scripts may call: look reads, touch needs consent and counts, ask asks a person, stay runs until it is cancelled.
+type tools struct{ touched atomic.Int32 }
+
+type tool struct {
+	spec session.ToolSpec
+	run  func(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error)
+}
+
+func (t *tool) Spec() session.ToolSpec { return t.spec }
+func (t *tool) Run(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error) {
+	return t.run(ctx, c, p)
+}
+
+func (ts *tools) all() []session.Tool {
+	object := json.RawMessage(`{"type":"object"}`)
+	return []session.Tool{
+		&tool{session.ToolSpec{Name: "look", Description: "d", Kind: "read", ReadOnly: true, Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+			return session.ToolResult{Data: "seen"}, nil
+		}},
+		&tool{session.ToolSpec{Name: "touch", Description: "d", Kind: "edit", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+			return session.ToolResult{Data: fmt.Sprintf("touched %d", ts.touched.Add(1))}, nil
+		}},
+		&tool{session.ToolSpec{Name: "ask", Description: "d", Kind: "think", Schema: object}, func(ctx context.Context, _ session.ToolCall, p session.Progress) (session.ToolResult, error) {
+			a, err := p.Ask(ctx, "Which colour?", []protocol.Choice{{Label: "red (Recommended)", Description: "warm"}, {Label: "blue", Description: "cold"}})
+			return session.ToolResult{Data: map[string]string{"answer": a}}, err
+		}},
+		&tool{session.ToolSpec{Name: "stay", Description: "d", Kind: "think", Schema: object}, func(ctx context.Context, _ session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+			<-ctx.Done()
+			return session.ToolResult{}, context.Cause(ctx)
+		}},
+	}
+}
+
+// world is what the processes of a test share: the stored sessions, and identifiers that grow, so that sorted lists are the same in every run.
+type world struct {
+	*memory.Backing
+	ids testkit.IDs
+}
+
+func newWorld() *world { return &world{Backing: memory.NewBacking()} }
+
+// process is one process of the runtime: sessions, a dispatcher and its connections, over a store others may share.
+type process struct {
+	t       *testing.T
+	play    *script.Script
+	tools   *tools
+	store   *memory.Store
+	all     *session.Sessions
+	d       *dispatcher.RuntimeDispatcher
+	clients []*client
+}
+
+// launch starts a process; id names its --session.
+func launch(t *testing.T, w *world, instance, text string, id session.SessionID) *process {
+	t.Helper()
+	p := &process{t: t, play: script.Must(text), tools: &tools{}, store: w.Open(instance)}
+	models := scripted{p.play}
+	loop, err := session.NewLoop(session.Loop{Models: models, Tools: p.tools.all()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, IDs: &w.ids})
+	p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Session: id})
+	return p
+}
+
+// end closes the connections as a client does that goes away, and waits for what that ends.
+func (p *process) end() {
+	p.t.Helper()
+	for _, c := range p.clients {
+		c.hangUp()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := p.all.Shutdown(ctx); err != nil {
+		p.t.Errorf("end of the process: %v", err)
+	}
+	_ = p.store.Close()
+}
+
+// kill is kill -9: nothing under way is stored. Its goroutines are ended so that the bubble can.
+func (p *process) kill() {
+	p.t.Helper()
+	p.store.Kill()
+	p.end()
+}
+
+// entries reads the whole log of a session.
+func (p *process) entries(id string) []session.Entry {
+	p.t.Helper()
+	es, err := p.store.Read(context.Background(), session.SessionID(id), 0, 1<<20, protocol.ViewAll)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return es
+}
+
+// sound checks the log of a session whose turns have ended.
+func (p *process) sound(id string) {
+	p.t.Helper()
+	if err := testkit.SoundLog(p.entries(id)); err != nil {
+		p.t.Errorf("log of %s: %v", id, err)
+	}
+}
+
+// line is a line of the server, read from either envelope into the words of rind v2.
+type line struct {
+	raw       string // as rind v2 writes it
+	id        string // raw id of a response
+	result    json.RawMessage
+	err       *fault
+	method    string // of an event
+	seq       int64
+	durable   bool
+	session   string
+	turn      string
+	cursor    int64
+	eventType string
+	event     json.RawMessage
+}
+
+type fault struct {
+	Type    string
+	Message string
+	Code    int // of JSON-RPC
+}
+
+func (l *line) has(name string) bool { return l.eventType == name }
+
+// text is a string field of the event or the result.
+func (l *line) text(field string) string {
+	from := l.event
+	if from == nil {
+		from = l.result
+	}
+	m := map[string]json.RawMessage{}
+	_ = json.Unmarshal(from, &m)
+	var s string
+	_ = json.Unmarshal(m[field], &s)
+	return s
+}
+
+// number is a numeric field of the event or the result; -1 without.
+func (l *line) number(field string) int64 {
+	from := l.event
+	if from == nil {
+		from = l.result
+	}
+	m := map[string]json.RawMessage{}
+	_ = json.Unmarshal(from, &m)
+	n := int64(-1)
+	_ = json.Unmarshal(m[field], &n)
+	return n
+}
+
+// members splits an object; it does not keep their order.
+func members(b []byte) (map[string]json.RawMessage, error) {
+	m := map[string]json.RawMessage{}
+	err := json.Unmarshal(b, &m)
+	return m, err
+}
+
+// toRind writes a JSON-RPC line as the rind v2 line it stands for (docs/protocol/jsonrpc.md), and returns the error code.
+func toRind(b []byte) (_ []byte, code int, _ error) {
+	m, err := members(b)
+	if err != nil {
+		return nil, 0, err
+	}
+	if string(m["jsonrpc"]) != `"2.0"` {
+		return nil, 0, fmt.Errorf("no JSON-RPC 2.0 line: %s", b)
+	}
+	switch {
+	case m["result"] != nil:
+		return []byte(fmt.Sprintf(`{"kind":"response","request_id":%s,"result":%s}`, m["id"], m["result"])), 0, nil
+	case m["error"] != nil:
+		var e struct {
+			Code    int
+			Message json.RawMessage
+			Data    json.RawMessage
+		}
+		if err := json.Unmarshal(m["error"], &e); err != nil {
+			return nil, 0, err
+		}
+		data, err := members(e.Data)
+		if err != nil {
+			return nil, 0, err
+		}
+		head := fmt.Sprintf(`{"type":%s`, data["type"])
+		rest, ok := strings.CutPrefix(string(e.Data), head)
+		if !ok {
+			return nil, 0, fmt.Errorf("data of an error does not begin with its type: %s", e.Data)
+		}
+		return []byte(fmt.Sprintf(`{"kind":"response","request_id":%s,"error":%s,"message":%s%s}`, m["id"], head, e.Message, rest)), e.Code, nil
+	}
+	return []byte(fmt.Sprintf(`{"kind":"event","method":%s,%s`, m["method"], m["params"][1:])), 0, nil
+}
+
+func readLine(env rindv2.Envelope, b []byte) (*line, error) {
+	code := 0
+	if env == rindv2.JSONRPC {
+		var err error
+		if b, code, err = toRind(b); err != nil {
+			return nil, err
+		}
+	}
+	var w struct {
+		Kind    string
+		ID      json.RawMessage `json:"request_id"`
+		Result  json.RawMessage
+		Error   *fault
+		Method  string
+		Seq     int64  `json:"sequence"`
+		Dur     string `json:"durability"`
+		Session string `json:"session_id"`
+		Turn    string `json:"turn_id"`
+		Cursor  int64
+		Event   json.RawMessage
+	}
+	if err := json.Unmarshal(b, &w); err != nil {
+		return nil, fmt.Errorf("%w in %s", err, b)
+	}
+	l := &line{
+		raw: string(b), result: w.Result, err: w.Error, method: w.Method, seq: w.Seq, durable: w.Dur == "durable",
+		session: w.Session, turn: w.Turn, cursor: w.Cursor, event: w.Event,
+	}
+	if w.Kind == "response" {
+		l.id = string(w.ID)
+	}
+	if l.err != nil {
+		l.err.Code = code
+	}
+	l.eventType = l.text("type")
+	if l.event == nil {
+		l.eventType = ""
+	}
+	return l, nil
+}
+
+// client is one connection. What the server writes is gathered by a goroutine that ends with the connection.
+type client struct {
+	t    *testing.T
+	p    *process
+	env  rindv2.Envelope
+	in   *io.PipeWriter
+	out  *io.PipeReader
+	read chan struct{} // closed: the client reads
+	next int
+	gone bool
+
+	served chan error
+	ended  chan struct{} // the output has ended
+
+	mu      sync.Mutex
+	lines   []*line
+	changed chan struct{}
+}
+
+// connect opens a connection that reads what it is told.
+func (p *process) connect(env rindv2.Envelope) *client {
+	c := p.connectDeaf(env)
+	close(c.read)
+	return c
+}
+
+// connectDeaf opens a connection that reads nothing until its read is closed.
+func (p *process) connectDeaf(env rindv2.Envelope) *client {
+	p.t.Helper()
+	c := &client{t: p.t, p: p, env: env, read: make(chan struct{}), served: make(chan error, 1), ended: make(chan struct{}), changed: make(chan struct{})}
+	serverIn, in := io.Pipe()
+	out, serverOut := io.Pipe()
+	c.in, c.out = in, out
+	go func() {
+		err := p.d.Serve(context.Background(), serverIn, serverOut, dispatcher.Options{})
+		_ = serverIn.Close()
+		_ = serverOut.Close()
+		c.served <- err
+	}()
+	go c.gather()
+	p.clients = append(p.clients, c)
+	return c
+}
+
+func (c *client) gather() {
+	defer close(c.ended)
+	<-c.read
+	r := bufio.NewReader(c.out)
+	for {
+		b, err := r.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		l, err := readLine(c.env, bytes.TrimSuffix(b, []byte("\n")))
+		if err != nil {
+			c.t.Errorf("line of the server: %v", err)
+			continue
+		}
+		c.mu.Lock()
+		c.lines = append(c.lines, l)
+		close(c.changed)
+		c.changed = make(chan struct{})
+		c.mu.Unlock()
+	}
+}
+
+// got is what the server has written so far.
+func (c *client) got() []*line {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]*line(nil), c.lines...)
+}
+
+// settle waits until nothing moves any more, without letting time pass, and returns everything written so far.
+func (c *client) settle() []*line {
+	synctest.Wait()
+	return c.got()
+}
+
+// raw sends bytes as they are. They may go nowhere, when the connection has ended.
+func (c *client) raw(text string) {
+	_, _ = io.WriteString(c.in, text)
+}
+
+// ask sends a request with an id given as JSON.
+func (c *client) ask(id, method, params string) {
+	if params == "" {
+		params = "{}"
+	}
+	if c.env == rindv2.JSONRPC {
+		c.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params))
+		return
+	}
+	c.raw(fmt.Sprintf(`{"kind":"request","request_id":%s,"method":%q,"params":%s}`+"\n", id, method, params))
+}
+
+// send sends a request and returns its id.
+func (c *client) send(method, params string) string {
+	c.next++
+	id := fmt.Sprint(c.next)
+	c.ask(id, method, params)
+	return id
+}
+
+// await returns the first line that matches, waiting for it.
+func (c *client) await(what string, match func(*line) bool) *line {
+	c.t.Helper()
+	late := time.After(patience)
+	for seen := 0; ; {
+		c.mu.Lock()
+		lines, changed := c.lines, c.changed
+		c.mu.Unlock()
+		for ; seen < len(lines); seen++ {
+			if match(lines[seen]) {
+				return lines[seen]
+			}
+		}
+		select {
+		case <-changed:
+		case <-late:
+			c.t.Fatalf("%s did not come; lines:\n%s", what, c.dump())
+		}
+	}
+}
+
+func (c *client) dump() string {
+	var b strings.Builder
+	for _, l := range c.got() {
+		b.WriteString(l.raw)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// response waits for the answer to a request.
+func (c *client) response(id string) *line {
+	c.t.Helper()
+	return c.await("answer to "+id, func(l *line) bool { return l.id == id })
+}
+
+// event waits for the first event of a type.
+func (c *client) event(name string) *line {
+	c.t.Helper()
+	return c.await("event "+name, func(l *line) bool { return l.has(name) })
+}
+
+// call sends a request and returns its result; an error fails the test.
+func (c *client) call(method, params string) *line {
+	c.t.Helper()
+	l := c.response(c.send(method, params))
+	if l.err != nil {
+		c.t.Fatalf("%s %s: %+v", method, params, *l.err)
+	}
+	return l
+}
+
+// refused sends a request that must fail, and checks how.
+func (c *client) refused(method, params, kind, message string) {
+	c.t.Helper()
+	l := c.response(c.send(method, params))
+	if l.err == nil || l.err.Type != kind || l.err.Message != message {
+		c.t.Errorf("%s %s: got %s, want %s %q", method, params, l.raw, kind, message)
+	}
+}
+
+// hello initializes a connection of a newer client and returns its session.
+func (c *client) hello() string {
+	c.t.Helper()
+	return c.call("initialize", `{"client_capabilities":["rind/approvals"]}`).text("session_id")
+}
+
+// hangUp closes the input, waits for the end of Serve and returns its error.
+func (c *client) hangUp() error {
+	c.t.Helper()
+	if c.gone {
+		return nil
+	}
+	c.gone = true
+	_ = c.in.Close()
+	select {
+	case <-c.read:
+	default:
+		_ = c.out.Close() // nobody will ever read
+		close(c.read)
+	}
+	select {
+	case err := <-c.served:
+		<-c.ended
+		return err
+	case <-time.After(patience):
+		c.t.Fatal("Serve did not return after the end of its input")
+		return nil
+	}
+}
+
+// events are the event lines among lines.
+func events(lines []*line) []*line {
+	var out []*line
+	for _, l := range lines {
+		if l.method != "" {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// gapFree checks that the sequence of a connection counts from 1.
+func gapFree(t *testing.T, lines []*line) {
+	t.Helper()
+	for i, l := range events(lines) {
+		if l.seq != int64(i+1) {
+			t.Fatalf("event %d has sequence %d: %s", i+1, l.seq, l.raw)
+		}
+	}
+}
+
+// place is the index of a line.
+func place(lines []*line, match func(*line) bool) int {
+	for i, l := range lines {
+		if match(l) {
+			return i
+		}
+	}
+	return -1
+}
+
+// told joins the text of assistant_delta events of a turn ("" for any).
+func told(lines []*line, turn string) string {
+	var b strings.Builder
+	for _, l := range lines {
+		if l.has("assistant_delta") && (turn == "" || l.turn == turn) {
+			b.WriteString(l.text("text"))
+		}
+	}
+	return b.String()
+}

@@ -3,7 +3,6 @@ package demo
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 

@@ -1,0 +1,75 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/rind-dev/rind/session"
+)
+
+type writeFile struct{}
+
+// WriteFile is the tool write_file.
+func WriteFile() session.Tool { return writeFile{} }
+
+// Spec implements session.Tool. The path may come under the name file_path; that one of them is given is checked by Run, as providers
+// refuse a schema that would say so.
+func (writeFile) Spec() session.ToolSpec {
+	return session.ToolSpec{
+		Name: "write_file", Kind: "edit",
+		Description: "Make a file, or replace all of its content. Missing folders are made. " +
+			"A file that is there keeps its line ends, byte order mark and mode; to change a part of it use edit_file.",
+		Schema: json.RawMessage(`{"type":"object","properties":{` +
+			`"path":{"type":"string","description":"file to write, relative to the workspace; required"},` +
+			`"content":{"type":"string","description":"the whole text of the file"},` +
+			`"file_path":{"type":"string","description":"another name of path"}},` +
+			`"required":["content"],"additionalProperties":false}`),
+	}
+}
+
+type writeArgs struct {
+	Path     *string `json:"path"`
+	FilePath *string `json:"file_path"`
+	Content  *string `json:"content"`
+}
+
+// Run implements session.Tool. Data and meta are those of a modification (change.go).
+func (writeFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+	var args writeArgs
+	if refused, ok := decode(call, &args); !ok {
+		return refused, nil
+	}
+	path := args.Path
+	switch {
+	case path == nil:
+		path = args.FilePath
+	case args.FilePath != nil && *args.FilePath != *path:
+		return invalid("Invalid arguments for write_file: path and file_path name different files."), nil
+	}
+	switch {
+	case path == nil:
+		return invalid("Invalid arguments for write_file: path is missing."), nil
+	case args.Content == nil:
+		return invalid("Invalid arguments for write_file: content is missing."), nil
+	case len(*args.Content) > maxTextBytes:
+		return tooLarge("The content has %d bytes; at most %d can be written at once.", len(*args.Content), maxTextBytes), nil
+	}
+	r, err := open(call)
+	if err != nil {
+		return refusal(err)
+	}
+	defer r.Close()
+	m := &modification{r: r, path: *path}
+	if refused, err := m.look(ctx); err != nil || refused != nil {
+		return ended(refused, err)
+	}
+	return m.write(ctx, inStyleOf(m.old, *args.Content))
+}
+
+// ended is the result of a tool that does not go on: refused, or the error.
+func ended(refused *session.ToolResult, err error) (session.ToolResult, error) {
+	if err != nil {
+		return session.ToolResult{}, err
+	}
+	return *refused, nil
+}

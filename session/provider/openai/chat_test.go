@@ -1,7 +1,9 @@
 package openai_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -318,5 +320,29 @@ func TestAConnectionServesOneCompletionAfterTheOther(t *testing.T) {
 	}
 	if n := server.Accepted(); n != 1 {
 		t.Errorf("5 completions took %d connections", n)
+	}
+}
+
+func TestCancelPassesByWhatHasArrivedAlready(t *testing.T) {
+	cause := errors.New("the user has cancelled")
+	for _, w := range []struct {
+		api  string
+		wire providertest.Wire
+	}{{openai.Chat, providertest.OpenAIChat{}}, {openai.Responses, providertest.OpenAIResponses{}}} {
+		all := w.wire.Begin() + strings.Repeat(w.wire.Text("x"), 20) + w.wire.End(session.FinishStop, session.Usage{})
+		m := model(t, w.api, providertest.Endpoint{URL: providertest.NewServer(t, providertest.Stream(providertest.Send(all))).URL()})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		pieces := 0
+		var last error
+		for c, err := range m.Generate(ctx, providertest.Hello()) {
+			if last = err; c.Kind == session.ChunkText && err == nil {
+				pieces++
+				cancel(cause)
+			}
+		}
+		cancel(nil)
+		if pieces != 1 || !errors.Is(last, cause) {
+			t.Errorf("%s: %d pieces, then %v", w.api, pieces, last)
+		}
 	}
 }

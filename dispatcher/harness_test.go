@@ -90,6 +90,14 @@ func (ts *tools) all() []session.Tool {
 	}
 }
 
+// failer is what a test or one round of a property test fails with.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Fatal(args ...any)
+}
+
 // world is what the processes of a test share: the stored sessions, and identifiers that grow, so that sorted lists are the same in every run.
 type world struct {
 	*memory.Backing
@@ -100,7 +108,7 @@ func newWorld() *world { return &world{Backing: memory.NewBacking()} }
 
 // process is one process of the runtime: sessions, a dispatcher and its connections, over a store others may share.
 type process struct {
-	t       *testing.T
+	t       failer
 	play    *script.Script
 	tools   *tools
 	store   *memory.Store
@@ -110,7 +118,7 @@ type process struct {
 }
 
 // launch starts a process; id names its --session.
-func launch(t *testing.T, w *world, instance, text string, id session.SessionID) *process {
+func launch(t failer, w *world, instance, text string, id session.SessionID) *process {
 	t.Helper()
 	p := &process{t: t, play: script.Must(text), tools: &tools{}, store: w.Open(instance)}
 	models := scripted{p.play}
@@ -297,7 +305,7 @@ func readLine(env rindv2.Envelope, b []byte) (*line, error) {
 
 // client is one connection. What the server writes is gathered by a goroutine that ends with the connection.
 type client struct {
-	t    *testing.T
+	t    failer
 	p    *process
 	env  rindv2.Envelope
 	in   *io.PipeWriter
@@ -502,7 +510,7 @@ func events(lines []*line) []*line {
 }
 
 // gapFree checks that the sequence of a connection counts from 1.
-func gapFree(t *testing.T, lines []*line) {
+func gapFree(t failer, lines []*line) {
 	t.Helper()
 	for i, l := range events(lines) {
 		if l.seq != int64(i+1) {

@@ -269,7 +269,7 @@ func subscribe(k *call) {
 			return
 		}
 		if !ref.Inspect(func(v *session.View) {
-			f := &follow{s: ref, bell: k.c.bell(v), cursor: session.Seq(after), head: v.Head}
+			f := &follow{s: ref, bell: k.c.bell(v), cursor: min(session.Seq(after), v.Head), head: v.Head} // from behind the end: live
 			if open, ok := v.OpenText(); ok {
 				f.open = &protocol.Envelope{Session: s.ID, Turn: open.Turn, Event: open.Event}
 			}

@@ -329,7 +329,7 @@ func (o *Outbox) page(buf []byte, id session.SessionID) (_ []byte, more bool, er
 		return buf, false, nil
 	}
 	if f.head > 0 {
-		return o.catchUp(buf, f)
+		return o.catchUp(buf, f, limit)
 	}
 	entries, head, err := f.s.Read(context.Background(), f.cursor, pageEntries)
 	if err != nil {
@@ -361,8 +361,12 @@ func (o *Outbox) moved(f *follow, cursor session.Seq) {
 	}
 }
 
-// catchUp tells the durable events of a follower that asked for them, up to where it joined.
-func (o *Outbox) catchUp(buf []byte, f *follow) (_ []byte, more bool, err error) {
+// catchUp tells the durable events of a follower that asked for them, up to where it joined, or to an exact hold before that.
+func (o *Outbox) catchUp(buf []byte, f *follow, limit session.Seq) (_ []byte, more bool, err error) {
+	through := f.head
+	if limit >= 0 {
+		through = min(through, limit)
+	}
 	store := o.conn.d.cfg.Sessions.Store()
 	entries, err := store.Read(context.Background(), f.s.ID, f.cursor, pageEntries, protocol.ViewDurable)
 	if err != nil {
@@ -373,7 +377,7 @@ func (o *Outbox) catchUp(buf []byte, f *follow) (_ []byte, more bool, err error)
 	m := merger{o: o, id: f.s.ID}
 	cursor := f.cursor
 	for i := range entries {
-		if entries[i].Seq > f.head {
+		if entries[i].Seq > through {
 			entries = nil
 			break
 		}
@@ -386,6 +390,10 @@ func (o *Outbox) catchUp(buf []byte, f *follow) (_ []byte, more bool, err error)
 	if len(entries) == pageEntries || len(buf) >= batchBytes {
 		o.moved(f, cursor)
 		return buf, true, nil
+	}
+	if through < f.head { // the rest comes behind the answer that holds it
+		o.moved(f, max(cursor, through))
+		return buf, false, nil
 	}
 	if f.open != nil {
 		buf = o.appendEvent(buf, f.open)
@@ -403,7 +411,7 @@ func (o *Outbox) answers(buf []byte, idle bool) (_ []byte, last bool) {
 	var kept []*hold
 	for _, h := range o.holds {
 		f := o.follows[h.session]
-		wait := !h.ready || f != nil && (f.head > 0 || f.cursor < h.seq)
+		wait := !h.ready || f != nil && f.cursor < h.seq
 		if h.last {
 			wait = !idle || len(o.holds) > 1 || len(o.items) > 0
 		}

@@ -24,7 +24,7 @@ const (
 	Outside                 // leads outside the roots
 	Missing                 // no such file
 	WrongKind               // a folder, pipe, device or socket where a file is wanted, or the other way round
-	Denied                  // the operating system refuses
+	Denied                  // the operating system refuses, or fails
 	Changed                 // not what it was when it was last looked at
 )
 
@@ -50,7 +50,10 @@ func (e *PathError) Outcome() (status, errorType string) {
 	case Outside:
 		return protocol.ToolRejected, protocol.ErrPermissionDenied
 	case Denied:
-		return protocol.ToolFailed, protocol.ErrPermissionDenied
+		if errors.Is(e.Cause, fs.ErrPermission) || errors.Is(e.Cause, syscall.EROFS) {
+			return protocol.ToolFailed, protocol.ErrPermissionDenied
+		}
+		return protocol.ToolFailed, protocol.ErrInternal // a full disk, a broken one: Text says which
 	case Changed:
 		return protocol.ToolFailed, protocol.ErrInvalidArguments
 	case Invalid, WrongKind:

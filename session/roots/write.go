@@ -213,7 +213,7 @@ func (r *Roots) Remove(path string) error {
 	if e := usable(path); e != nil {
 		return e
 	}
-	dir, name := filepath.Split(strings.TrimRight(path, "/"+string(filepath.Separator)))
+	dir, name := filepath.Split(strings.TrimRightFunc(path, func(c rune) bool { return c == '/' || c == filepath.Separator }))
 	if name == "" || name == "." || name == ".." {
 		return refuse(Invalid, path, "", nil, "%s names no single file.", quote(path))
 	}
@@ -230,7 +230,7 @@ func (r *Roots) Remove(path string) error {
 		return err
 	}
 	if slices.ContainsFunc(r.list, func(x root) bool { return x.path == p.Abs }) {
-		return refuse(Denied, path, p.Abs, nil, "%s is a workspace folder.", quote(path))
+		return refuse(Denied, path, p.Abs, fs.ErrPermission, "%s is a workspace folder.", quote(path))
 	}
 	h, name, err := p.folder(path)
 	if err != nil {

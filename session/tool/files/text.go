@@ -89,7 +89,7 @@ func (s *sought) replace(i int, passage, text string) string {
 		pre := common(passage, text, false)
 		passage, text = passage[pre:], text[pre:]
 		post := common(passage, text, true)
-		passage, text = passage[:len(passage)-post], text[:len(text)-post]
+		text = text[:len(text)-post]
 		i, end = i+pre, end-post
 		if s.crlfAt(i) {
 			text = strings.ReplaceAll(text, "\n", crlf)

@@ -18,18 +18,19 @@ type State struct {
 	HeadCursor Seq // last entry told with cursor
 	TaskCursor Seq // last entry told with task_cursor
 
-	Workspace    string
-	Conversation string
-	Parent       SessionID
-	Created      time.Time
-	Sel          Selection
-	Title        string
-	Renamed      bool
-	Preview      string
-	Activity     time.Time
-	Messages     int // as message mode counts them, without the system prompt
-	ToolCalls    int
-	UserPrompt   bool
+	Workspace     string
+	Conversation  string
+	Parent        SessionID
+	Created       time.Time
+	Sel           Selection
+	Title         string
+	Renamed       bool
+	Preview       string
+	Activity      time.Time
+	Messages      int // as message mode counts them, without the system prompt
+	ToolCalls     int
+	LastMessageID string // of the assistant, as counted in Messages
+	UserPrompt    bool
 
 	Stats           *protocol.Stats // latest sampling
 	Context         *ContextNote    // latest context_built
@@ -307,9 +308,14 @@ func (st *State) count(b protocol.Body) {
 		st.said(b.Input)
 	case *protocol.AssistantMessageCompleted:
 		st.Messages++
+		st.LastMessageID = b.MessageID
 		st.Preview = protocol.Prefix(oneLine(b.Content), 200)
 	case *protocol.ToolRequested:
 		st.ToolCalls++
+		if b.More.MessageID != st.LastMessageID { // a message of calls alone
+			st.Messages++
+			st.LastMessageID = b.More.MessageID
+		}
 	case *protocol.ToolResult:
 		st.Messages++
 	}

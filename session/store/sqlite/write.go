@@ -91,13 +91,13 @@ func (s *Store) Append(l session.Lease, b session.Batch, done func(error)) {
 
 // writer is the state of the writer goroutine.
 type writer struct {
-	s      *Store
-	db     *sql.DB
-	conn   *sql.Conn
-	stmts  map[string]*sql.Stmt
-	full   int // 1: synchronous is FULL, 0: NORMAL, -1: unknown
-	ids    map[session.SessionID]int64
-	turns  map[session.TurnID]int64
+	s       *Store
+	db      *sql.DB
+	conn    *sql.Conn
+	stmts   map[string]*sql.Stmt
+	full    int // 1: synchronous is FULL, 0: NORMAL, -1: unknown
+	ids     map[session.SessionID]int64
+	turns   map[session.TurnID]int64
 	nextID  int64
 	touched int64 // the order of activity is a counter, so that lists do not depend on a clock
 }

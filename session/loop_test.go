@@ -1,0 +1,263 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/store/memory"
+)
+
+// failing plays an error after some text for its first n requests, then answers.
+func failing(n int, said string, err error) *model {
+	m := &model{}
+	m.play = func(_ context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
+		if len(m.requests) <= n {
+			if said != "" {
+				yield(text(said), nil)
+			}
+			yield(session.Chunk{}, err)
+			return
+		}
+		yield(text("ok"), nil)
+		yield(finish(session.FinishStop), nil)
+	}
+	return m
+}
+
+func results(t *testing.T, es []session.Entry) []*protocol.ToolResult {
+	t.Helper()
+	var out []*protocol.ToolResult
+	for i := range es {
+		if b, err := protocol.Decode(&es[i]); err != nil {
+			t.Fatal(err)
+		} else if r, ok := b.(*protocol.ToolResult); ok {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+func TestFaultsOfTheModelAreRetriedOrEndTheTurnAsTheContractSays(t *testing.T) {
+	fault := func(f session.Fault) error { return &session.ModelError{Fault: f, Message: "why"} }
+	for _, c := range []struct {
+		name     string
+		n        int
+		said     string
+		err      error
+		requests int
+		wait     time.Duration // in all
+		want     string        // outcome, or error type of the failed turn
+	}{
+		{"a cut is retried after 2 s", 1, "par", fault(session.FaultCut), 2, 2 * time.Second, "completed"},
+		{"three cuts after 2, 4 and 8 s", 3, "par", fault(session.FaultCut), 4, 14 * time.Second, "completed"},
+		{"a fourth cut ends it", 9, "par", fault(session.FaultCut), 4, 14 * time.Second, "StreamInterrupted"},
+		{"a busy server is asked five times", 4, "", fault(session.FaultServer), 5, 20 * time.Second, "completed"},
+		{"and no sixth", 9, "", fault(session.FaultServer), 5, 20 * time.Second, "ProviderUnavailable"},
+		{"Retry-After is kept to", 1, "", &session.ModelError{Fault: session.FaultRate, RetryAfter: 7 * time.Second}, 2, 7 * time.Second, "completed"},
+		{"a server error after text is a cut", 1, "par", fault(session.FaultServer), 2, 2 * time.Second, "completed"},
+		{"silence", 9, "", fault(session.FaultTimeout), 5, 20 * time.Second, "ProviderTimeout"},
+		{"a wrong key", 9, "", fault(session.FaultAuth), 1, 0, "ProviderRejected"},
+		{"no key", 9, "", fault(session.FaultConfig), 1, 0, "ConfigurationError"},
+		{"an unknown model", 9, "", fault(session.FaultModel), 1, 0, "ProviderRejected"},
+		{"no quota", 9, "", fault(session.FaultQuota), 1, 0, "ProviderUnavailable"},
+		{"a context that is too long", 9, "", fault(session.FaultContext), 1, 0, "ContextTooLong"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := failing(c.n, c.said, c.err)
+			bubble(t, m, nil, func(h *house) {
+				s := h.draft()
+				began := time.Now()
+				o := h.prompt(s, "x")
+				got := o.Outcome
+				if o.Fault != nil {
+					got = o.Fault.Type
+				}
+				if got != c.want || len(m.requests) != c.requests || time.Since(began).Round(time.Second) != c.wait {
+					t.Errorf("%s after %d requests and %v, want %s, %d, %v", got, len(m.requests), time.Since(began), c.want, c.requests, c.wait)
+				}
+				if n := strings.Count(kinds(h.entries(s.ID)), "turn_step_retry"); c.said != "" && n != min(c.n, 3) {
+					t.Errorf("%d retries were told", n)
+				}
+				m.play = func(_ context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
+					yield(text("ok"), nil)
+					yield(finish(session.FinishStop), nil)
+				}
+				if o := h.prompt(s, "afterwards"); o.Outcome != session.OutcomeCompleted {
+					t.Errorf("the session is not usable: %+v", o)
+				}
+			})
+		})
+	}
+}
+
+func TestTheEndOfAnAnswerDecidesTheTurn(t *testing.T) {
+	for f, want := range map[session.Finish][2]string{
+		session.FinishLength: {"StreamTruncated", "max_tokens"}, session.FinishFilter: {"ContentFiltered", "content_filter"},
+	} {
+		bubble(t, say([]session.Chunk{text("par"), finish(f)}), nil, func(h *house) {
+			s := h.draft()
+			o := h.prompt(s, "x")
+			if o.Fault == nil || o.Fault.Type != want[0] || o.Stop != want[1] || o.Answer != "par" {
+				t.Errorf("%s: %+v %+v", f, o, o.Fault)
+			}
+			if got := kinds(h.entries(s.ID)); !strings.HasSuffix(got, "token_stats_updated assistant_message_completed turn_failed") {
+				t.Errorf("%s: log %s", f, got)
+			}
+		})
+	}
+}
+
+func TestCallsThatCannotRunAreAnsweredToTheModel(t *testing.T) {
+	ran := 0
+	tools := []session.Tool{readTool("look", func() string { ran++; return "seen" })}
+	for _, c := range []struct{ name, tool, args, status, errorType, says string }{
+		{"an unknown tool", "nope", `{}`, "unavailable", "ToolNotFound", "look"},
+		{"no JSON", "look", `{"path":"a`, "rejected", "ToolArgsJSONError", "not a JSON object"},
+		{"a list", "look", `[]`, "rejected", "ToolArgsJSONError", "object"},
+		{"a text", "look", `"x"`, "rejected", "ToolArgsJSONError", "object"},
+		{"null", "look", `null`, "rejected", "ToolArgsJSONError", "object"},
+		{"trailing garbage", "look", `{"path":"a"}}`, "rejected", "ToolArgsJSONError", "object"},
+		{"a wrong type", "look", `{"path":1}`, "rejected", "InvalidArguments", "path"},
+		{"an unknown member", "look", `{"file":"a"}`, "rejected", "InvalidArguments", "file"},
+		{"too deep", "look", `{"path":` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + `}`, "rejected", "ToolArgsJSONError", "object"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ran = 0
+			m := say(append(callChunks("c1", c.tool, c.args), finish(session.FinishCalls)), []session.Chunk{text("done"), finish(session.FinishStop)})
+			bubble(t, m, tools, func(h *house) {
+				s := h.draft()
+				o := h.prompt(s, "x")
+				rs := results(t, h.entries(s.ID))
+				if o.Outcome != session.OutcomeCompleted || len(rs) != 1 || rs[0].Status != c.status || rs[0].ErrorType != c.errorType || !strings.Contains(rs[0].Result, c.says) {
+					t.Errorf("outcome %+v, results %+v", o, rs)
+				}
+				if ran > 0 || strings.Contains(kinds(h.entries(s.ID)), "tool_call_started") {
+					t.Error("the tool was started")
+				}
+				for _, r := range m.requests {
+					checkHistory(t, r.Messages)
+					if err := session.CheckMessages(r.Messages); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+	m := say(append(callChunks("c1", "look", ``), finish(session.FinishCalls)), []session.Chunk{text("done"), finish(session.FinishStop)})
+	bubble(t, m, tools, func(h *house) {
+		h.prompt(h.draft(), "x")
+		if ran != 1 {
+			t.Errorf("empty arguments: the tool ran %d times", ran)
+		}
+	})
+}
+
+func TestRepeatedCallIDsAreRenamedBeforeAnyoneSeesThem(t *testing.T) {
+	call := append(append(callChunks("c1", "look", `{"path":"a"}`), callChunks("c1", "look", `{"path":"b"}`)...), finish(session.FinishCalls))
+	end := []session.Chunk{text("done"), finish(session.FinishStop)}
+	m := say(call, end, append(callChunks("c1", "look", `{"path":"c"}`), finish(session.FinishCalls)), end)
+	bubble(t, m, []session.Tool{readTool("look", func() string { return "seen" })}, func(h *house) {
+		s := h.draft()
+		h.prompt(s, "x")
+		h.prompt(s, "y")
+		ids := map[string]bool{}
+		for _, r := range results(t, h.entries(s.ID)) {
+			ids[r.ToolCallID] = true
+		}
+		if len(ids) != 3 || !ids["c1"] {
+			t.Errorf("ids %v", ids)
+		}
+		for _, r := range m.requests {
+			checkHistory(t, r.Messages)
+		}
+	})
+}
+
+func TestAModelThatRepeatsItselfIsStopped(t *testing.T) {
+	m := say(append(callChunks("", "look", `{}`), finish(session.FinishCalls)))
+	bubble(t, m, []session.Tool{readTool("look", func() string { return "seen" })}, func(h *house) {
+		o := h.prompt(h.draft(), "x")
+		if o.Fault == nil || o.Fault.Type != protocol.FailLimit || len(m.requests) != 9 {
+			t.Errorf("%+v after %d requests", o.Fault, len(m.requests))
+		}
+	})
+}
+
+func TestALongResultKeepsItsShapeForClientsAndModel(t *testing.T) {
+	long := strings.Repeat("line of text\n", 10_000)
+	m := say(append(callChunks("c1", "look", `{}`), finish(session.FinishCalls)), []session.Chunk{text("done"), finish(session.FinishStop)})
+	bubble(t, m, []session.Tool{readTool("look", func() string { return "HEAD" + long + "TAIL" })}, func(h *house) {
+		s := h.draft()
+		h.prompt(s, "x")
+		r := results(t, h.entries(s.ID))[0]
+		last := m.requests[1].Messages
+		for what, j := range map[string]string{"client": r.Result, "model": last[len(last)-1].Text} {
+			var res struct {
+				OK   bool   `json:"ok"`
+				Tool string `json:"tool"`
+				Data string `json:"data"`
+			}
+			limit := map[string]int{"client": 8 << 10, "model": 25 << 10}[what]
+			if err := json.Unmarshal([]byte(j), &res); err != nil || !res.OK || res.Tool != "look" || len(j) > limit || strings.Count(j, `\n`) > 2000 ||
+				!strings.HasPrefix(res.Data, "HEAD") || !strings.HasSuffix(res.Data, "TAIL") || !strings.Contains(res.Data, "left out") {
+				t.Errorf("%s gets %d bytes, %v: %.60s … %s", what, len(j), err, res.Data, res.Data[max(0, len(res.Data)-40):])
+			}
+		}
+	})
+}
+
+func TestInputsThatNeverReachTheModelAreReturned(t *testing.T) {
+	for _, end := range []string{"cancel", "fail"} {
+		m := &model{}
+		stop := make(chan struct{})
+		m.play = func(ctx context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
+			yield(text("par"), nil)
+			select {
+			case <-ctx.Done():
+				yield(session.Chunk{}, context.Cause(ctx))
+			case <-stop:
+				yield(session.Chunk{}, &session.ModelError{Fault: session.FaultRejected, Message: "no"})
+			}
+		}
+		synctest.Test(t, func(t *testing.T) {
+			stop = make(chan struct{})
+			h := newHouse(t, memory.New(), m)
+			s := h.draft()
+			_, ch := ask(s, session.PromptRequest{Input: "x"})
+			synctest.Wait()
+			got := make(chan error, 2)
+			s.Enqueue(protocol.ModeSteering, "a", "", func(_ session.InputResult, err error) { got <- err })
+			s.Enqueue(protocol.ModeFollowUp, "b", "", func(_ session.InputResult, err error) { got <- err })
+			for range 2 {
+				if err := <-got; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if end == "cancel" {
+				s.Cancel(session.CancelRequest{}, func(error) {})
+			} else {
+				close(stop)
+			}
+			<-ch
+			want := fmt.Sprintf(`"reason":%q`, map[string]string{"cancel": "cancelled", "fail": "failed"}[end])
+			n := 0
+			for _, e := range h.entries(s.ID) {
+				if e.Kind == protocol.KindQueuedInputReturned && strings.Contains(string(e.Event), want) {
+					n++
+				}
+			}
+			if n != 2 {
+				t.Errorf("%s: %d inputs returned with %s", end, n, want)
+			}
+			checkLog(t, h)
+			h.close()
+		})
+	}
+}

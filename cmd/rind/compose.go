@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -214,6 +215,9 @@ type models struct {
 	env    settings.Env
 	redact *record.Log
 	demo   bool // nothing is configured and a person typed the command
+
+	mu    sync.Mutex               // guards known; never held over I/O
+	known map[string]*openai.Model // by all of their settings, so that connections outlive a turn
 }
 
 var _ session.Models = (*models)(nil)
@@ -288,9 +292,22 @@ func (m *models) openai(p settings.Provider) (*openai.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return openai.New(openai.Config{
-		Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, API: p.Type, Headers: p.Headers, CAFile: p.CAFile,
-	})
+	cfg := openai.Config{Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, API: p.Type, Headers: p.Headers, CAFile: p.CAFile}
+	id := fmt.Sprintf("%q %q %q %q %q %q", cfg.Name, cfg.BaseURL, cfg.Key, cfg.API, cfg.Headers, cfg.CAFile)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if model := m.known[id]; model != nil {
+		return model, nil
+	}
+	model, err := openai.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if m.known == nil || len(m.known) > 16 { // keys and addresses that changed while we ran
+		m.known = map[string]*openai.Model{}
+	}
+	m.known[id] = model
+	return model, nil
 }
 
 func configFault(err error) error {

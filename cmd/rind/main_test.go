@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -32,4 +34,38 @@ func TestScripts(t *testing.T) {
 			return os.MkdirAll(home, 0o700)
 		},
 	})
+}
+
+// TestTheReadmesCommandsAreThere runs every `rind …` of the README far enough to know that command and flags exist.
+func TestTheReadmesCommandsAreThere(t *testing.T) {
+	text, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, must := range []string{`go run ./cmd/rind prompt "explain this folder"`, "go test ./..."} {
+		if !strings.Contains(string(text), must) {
+			t.Errorf("the README lacks %q", must)
+		}
+	}
+	root := rootCommand(&streams{})
+	found := regexp.MustCompile("`rind ([^`]+)`|rind (config set [a-zA-Z]+)").FindAllStringSubmatch(string(text), -1)
+	if len(found) < 8 {
+		t.Fatalf("found only %d commands", len(found))
+	}
+	for _, f := range found {
+		args := strings.Fields(f[1] + f[2])
+		if args[0] == "completion" || strings.ToUpper(args[0]) == args[0] {
+			continue // cobra adds it when it runs
+		}
+		cmd, rest, err := root.Find(args)
+		if err != nil || cmd == root {
+			t.Errorf("rind %s: no such command (%v)", strings.Join(args, " "), err)
+			continue
+		}
+		for _, a := range rest {
+			if name, ok := strings.CutPrefix(a, "--"); ok && name != "help" && cmd.Flags().Lookup(name) == nil {
+				t.Errorf("rind %s: no flag %s", strings.Join(args, " "), a)
+			}
+		}
+	}
 }

@@ -207,19 +207,6 @@ func (l *line) text(field string) string {
 	return s
 }
 
-// number is a numeric field of the event or the result; -1 without.
-func (l *line) number(field string) int64 {
-	from := l.event
-	if from == nil {
-		from = l.result
-	}
-	m := map[string]json.RawMessage{}
-	_ = json.Unmarshal(from, &m)
-	n := int64(-1)
-	_ = json.Unmarshal(m[field], &n)
-	return n
-}
-
 // members splits an object; it does not keep their order.
 func members(b []byte) (map[string]json.RawMessage, error) {
 	m := map[string]json.RawMessage{}

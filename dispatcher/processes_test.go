@@ -1,0 +1,155 @@
+package dispatcher_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+)
+
+const shared = `{"turns": [
+	{"match": "stream", "steps": [{"text": "` + "0123456789" + `", "chunk": 2, "delayMs": 40}, {"hang": true}]},
+	{"match": "touch", "steps": [{"call": {"id": "c1", "name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "touched"}]},
+	{"match": "ask", "steps": [{"call": {"id": "c2", "name": "ask", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "answered"}]},
+	{"match": "short", "steps": [{"text": "ok"}]}]}`
+
+// two starts two processes on one store: the first has a client in a session of its own, the second one a client on the same session.
+func two(t *testing.T, env rindv2.Envelope) (owner, other *client, id string) {
+	t.Helper()
+	w := newWorld()
+	a := launch(t, w, "a", shared, "")
+	owner = a.connect(env)
+	id = owner.hello()
+	owner.call("session/prompt", `{"input":"short"}`)
+	b := launch(t, w, "b", shared, session.SessionID(id))
+	other = b.connect(env)
+	if got := other.hello(); got != id {
+		t.Fatalf("the other process opened %s", got)
+	}
+	return owner, other, id
+}
+
+func TestTurnOfAnotherProcessIsFollowedAndCancelled(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		owner, other, id := two(t, env)
+		defer owner.p.end()
+		defer other.p.end()
+		prompt := owner.send("session/prompt", `{"input":"stream"}`)
+		turn := other.event("turn_started").turn
+		time.Sleep(100 * time.Millisecond)
+		other.refused("session/prompt", `{"input":"short"}`, "SessionBusy", "Session is in use by another process.")
+		if p := pageOf(t, other.call("session/replay", `{"after_cursor":0}`)); p.Live == nil || p.Live.Turn != turn {
+			t.Errorf("the other process shows live turn %+v", p.Live)
+		}
+		began := time.Now()
+		other.call("session/cancel", `{"turn_id":"`+turn+`"}`)
+		if took := time.Since(began); took > 300*time.Millisecond {
+			t.Errorf("the cancel took %v", took)
+		}
+		if l := owner.response(prompt); l.text("outcome") != "cancelled" {
+			t.Errorf("the prompt ended with %s", l.raw)
+		}
+		other.event("turn_cancelled")
+		other.refused("session/cancel", `{"turn_id":"`+turn+`"}`, "TurnNotActive", "The requested turn is no longer active.")
+		gapFree(t, other.settle())
+		if got, want := cursors(other.settle()), owner.p.durables(id); !slices.Equal(got, want[len(want)-len(got):]) || len(got) < 3 {
+			t.Errorf("the other process told durable events %v, stored %v", got, want)
+		}
+		if told(owner.got(), turn) != told(other.got(), turn) {
+			t.Errorf("one process told %q, the other %q", told(owner.got(), turn), told(other.got(), turn))
+		}
+		other.call("session/prompt", `{"input":"short"}`) // the session is free again
+		owner.p.sound(id)
+	})
+}
+
+func TestApprovalAndQuestionAreAnsweredFromAnotherProcess(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		owner, other, id := two(t, env)
+		defer owner.p.end()
+		defer other.p.end()
+		prompt := owner.send("session/prompt", `{"input":"touch"}`)
+		action := other.event("approval_requested").text("action_id")
+		other.refused("rind/approval/respond", `{"action_id":"`+action+`","option_id":"perhaps"}`, "InvalidRequest", "Unknown option_id: perhaps")
+		other.call("rind/approval/respond", `{"action_id":"`+action+`","option_id":"allow_once"}`)
+		if l := owner.response(prompt); l.text("outcome") != "completed" {
+			t.Errorf("the prompt ended with %s", l.raw)
+		}
+		if a, b := owner.p.tools.touched.Load(), other.p.tools.touched.Load(); a != 1 || b != 0 {
+			t.Errorf("the tool ran %d times in the owner, %d times beside it", a, b)
+		}
+		owner.refused("rind/approval/respond", `{"action_id":"`+action+`","option_id":"allow_once"}`, "ActionAlreadyResolved", "Action already resolved: "+action)
+		prompt = owner.send("session/prompt", `{"input":"ask"}`)
+		other.event("user_question_requested")
+		other.call("rind/user-question/respond", `{"tool_call_id":"c2","answer":"blue"}`)
+		if l := owner.response(prompt); l.text("outcome") != "completed" {
+			t.Errorf("the prompt ended with %s", l.raw)
+		}
+		if l := other.event("user_question_answered"); l.text("answer") != "blue" {
+			t.Errorf("got %s", l.raw)
+		}
+		owner.p.sound(id)
+	})
+}
+
+func TestAnswerAfterTheOwnerDiedGoesOnInTheProcessThatGotIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		owner, other, id := two(t, env)
+		defer other.p.end()
+		owner.send("session/prompt", `{"input":"touch"}`)
+		asked := other.event("approval_requested")
+		owner.p.kill()
+		other.call("rind/approval/respond", `{"action_id":"`+asked.text("action_id")+`","option_id":"allow_once"}`)
+		done := other.event("turn_completed")
+		if done.turn != asked.turn {
+			t.Errorf("turn %s went on as %s", asked.turn, done.turn)
+		}
+		if n := other.p.tools.touched.Load(); n != 1 {
+			t.Errorf("the tool ran %d times", n)
+		}
+		starts := 0
+		for _, l := range other.settle() {
+			if l.has("turn_started") && l.turn == asked.turn {
+				starts++
+			}
+		}
+		if starts != 1 {
+			t.Errorf("the turn was started %d times", starts)
+		}
+		gapFree(t, other.got())
+		other.p.sound(id)
+	})
+}
+
+func TestKeyUsedAgainAfterACrashGoesOnWithItsTurnAndIsAnsweredOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		w := newWorld()
+		text := `{"turns": [{"match": "go", "steps": [{"text": "half"}, {"gate": "never"}, {"finish": "stop"}, {"text": "the rest"}]}]}`
+		a := launch(t, w, "a", text, "")
+		c := a.connect(env)
+		id := c.hello()
+		c.send("session/prompt", `{"input":"go","idempotency_key":"k"}`)
+		turn := c.event("assistant_delta").turn
+		a.kill()
+		b := launch(t, w, "b", text, session.SessionID(id))
+		defer b.end()
+		d := b.connect(env)
+		d.hello()
+		first := d.call("session/prompt", `{"query":"go","idempotency_key":"k","resume":null}`)
+		again := d.call("session/prompt", `{"idempotency_key":"k","input":"go"}`)
+		if first.text("turn_id") != turn || first.text("outcome") != "completed" {
+			t.Errorf("got %s", first.raw)
+		}
+		if string(first.result) != string(again.result) {
+			t.Errorf("asked again: %s, first %s", again.raw, first.raw)
+		}
+		messages := string(d.call("session/replay", `{}`).result)
+		if n := strings.Count(messages, `"role":"user"`); n != 1 {
+			t.Errorf("%d user messages in %s", n, messages)
+		}
+		b.sound(id)
+	})
+}

@@ -413,7 +413,7 @@ func (o *Outbox) answers(buf []byte, idle bool) (_ []byte, last bool) {
 		f := o.follows[h.session]
 		wait := !h.ready || f != nil && f.cursor < h.seq
 		if h.last {
-			wait = !idle || len(o.holds) > 1 || len(o.items) > 0
+			wait = wait || !idle || len(o.holds) > 1 || len(o.items) > 0
 		}
 		if wait {
 			kept = append(kept, h)

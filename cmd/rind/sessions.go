@@ -299,6 +299,7 @@ func replay(ctx context.Context, out io.Writer, s *session.Session, at session.S
 	wake := make(chan struct{}, 1)
 	var f *session.Follower
 	if err := s.InspectNow(ctx, func(v *session.View) {
+		at = min(at, v.Head) // behind the end is the end
 		f = v.Follow(func() {
 			select {
 			case wake <- struct{}{}:

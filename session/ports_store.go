@@ -22,8 +22,10 @@ type (
 var (
 	ErrNotFound = errors.New("not found")
 	ErrExists   = errors.New("exists already")
-	// ErrBusy: another living instance holds the lease, or the store stayed locked for 5 s.
+	// ErrBusy: another living instance holds the lease.
 	ErrBusy = errors.New("in use by another process")
+	// ErrLocked: the store as a whole stayed locked by another process for 5 s; no session is to blame.
+	ErrLocked = errors.New("store is locked by another process")
 	// ErrFenced: the lease is stale; another instance has taken the session since.
 	ErrFenced = errors.New("lease is stale")
 	// ErrGap: the batch does not follow the log's head; nothing was written. It is what the batches behind a failed one get.

@@ -21,9 +21,23 @@ func diskFull(path string) bool {
 	return uint64(st.Bavail)*uint64(st.Bsize) < 64<<10
 }
 
-// tryLock takes the OS lock on f for as long as it is open; false when another process has it.
-func tryLock(f *os.File) (bool, error) {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+// writable asks whether the file and its folder, where its side files are made, may be written.
+func writable(path string) error {
+	for _, p := range []string{path, filepath.Dir(path)} {
+		if err := unix.Access(p, unix.W_OK); err != nil {
+			return &os.PathError{Op: "write", Path: p, Err: err}
+		}
+	}
+	return nil
+}
+
+// tryLock takes the OS lock on f for as long as it is open, alone or together with others that only ask; false when somebody has it alone.
+func tryLock(f *os.File, alone bool) (bool, error) {
+	how := syscall.LOCK_SH
+	if alone {
+		how = syscall.LOCK_EX
+	}
+	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil
 	}

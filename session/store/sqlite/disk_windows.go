@@ -19,9 +19,22 @@ func diskFull(path string) bool {
 	return windows.GetDiskFreeSpaceEx(dir, &free, nil, nil) == nil && free < 64<<10
 }
 
-// tryLock takes the OS lock on f for as long as it is open; false when another process has it.
-func tryLock(f *os.File) (bool, error) {
-	err := windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, new(windows.Overlapped))
+// writable asks whether the file may be written. Rights on a folder say little on this system.
+func writable(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// tryLock takes the OS lock on f for as long as it is open, alone or together with others that only ask; false when somebody has it alone.
+func tryLock(f *os.File, alone bool) (bool, error) {
+	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if alone {
+		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, new(windows.Overlapped))
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return false, nil
 	}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,11 +16,28 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-const busyLimit = 5 * time.Second
+// busyLimit is how long another process may keep the file locked before a call gives up. Tests shorten it.
+var busyLimit = 5 * time.Second
 
 func isBusy(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED || e.Code() == sqlite3.SQLITE_PROTOCOL)
+}
+
+// retry runs f until the file is not locked by another process, for at most 5 s. SQLite's own handler starves writers of several
+// processes under synchronous=FULL, so it is off.
+func retry[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	deadline := time.Now().Add(busyLimit)
+	for {
+		v, err := f()
+		switch {
+		case ctx.Err() != nil && err != nil:
+			return v, context.Cause(ctx) // SQLite calls it interrupted
+		case err == nil || !isBusy(err) || time.Now().After(deadline):
+			return v, err
+		}
+		jitter()
+	}
 }
 
 // jitter waits 100-500 µs, so that processes that collide do not collide again.
@@ -32,7 +50,7 @@ func (s *Store) fault(doing string, err error) error {
 	}
 	for _, known := range []error{
 		session.ErrNotFound, session.ErrExists, session.ErrBusy, session.ErrFenced, session.ErrGap, session.ErrFull, session.ErrReadOnly,
-		session.ErrCorrupt, session.ErrNewer, session.ErrKeyUsed, session.ErrClosed,
+		session.ErrCorrupt, session.ErrNewer, session.ErrKeyUsed, session.ErrClosed, session.ErrLocked,
 	} {
 		if errors.Is(err, known) {
 			return err
@@ -41,7 +59,7 @@ func (s *Store) fault(doing string, err error) error {
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch e.Code() & 0xff {
 		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
-			return fmt.Errorf("%w: %s stayed locked for %s", errLocked, s.path, busyLimit)
+			return fmt.Errorf("%w: %s stayed locked for %s", session.ErrLocked, s.path, busyLimit)
 		case sqlite3.SQLITE_FULL:
 			return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
 		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
@@ -63,6 +81,3 @@ func (s *Store) fault(doing string, err error) error {
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }
-
-// errLocked is a store that stayed locked: not the session's lease, so not session.ErrBusy.
-var errLocked = errors.New("store is locked by another process")

@@ -19,8 +19,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-func isBusy(err error) bool { return errors.Is(err, session.ErrBusy) }
-
 // filled makes a store file with one session of three entries, closed.
 func filled(t *testing.T) string {
 	t.Helper()

@@ -5,6 +5,7 @@ package sqlite_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -208,7 +209,7 @@ func TestAStoppedOwnerIsStillTheOwner(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(context.Background(), "s"); !isBusy(err) && (err == nil || !strings.Contains(err.Error(), "locked by another process")) { // it may have stopped within a write
+	if _, err := s.Acquire(context.Background(), "s"); !errors.Is(err, session.ErrBusy) && !errors.Is(err, session.ErrLocked) { // it may have stopped within a write
 		t.Errorf("lease of a stopped owner: %v", err)
 	}
 	_ = cmd.Process.Kill()

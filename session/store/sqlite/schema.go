@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 
@@ -83,23 +84,21 @@ CREATE TABLE samples (
 CREATE INDEX samples_time ON samples (time);
 `}
 
-// migrate brings the file to our schema, or says why it cannot be worked on. A file that is current is only read.
+// migrate brings the file to our schema, or says why it cannot be worked on. A file that is current, or of a newer version, is only read.
 func (s *Store) migrate() error {
-	db, err := sql.Open("sqlite", s.dsn(false))
-	if err != nil {
-		return s.fault("open", err)
+	at := 0
+	if info, err := os.Stat(s.path); err == nil && info.Size() > 0 {
+		// Not as a writer: the last writer to leave moves the WAL into the file, and a file that is refused must stay as it is.
+		at, err = s.peek(readOnly)
+		if errors.Is(err, session.ErrReadOnly) {
+			at, err = s.peek(readWrite) // a process that died while it made the file left something to be rolled back
+		}
+		if err != nil {
+			return err
+		}
 	}
-	defer db.Close()
-	ctx := context.Background()
-	// Another process may hold the file alone for a moment: while it makes it, or when it is the last to close it.
-	conn, err := retry(ctx, func() (*sql.Conn, error) { return db.Conn(ctx) })
-	if err != nil {
+	if err := writable(s.path); err != nil {
 		return s.fault("open", err)
-	}
-	defer conn.Close()
-	at, err := s.schemaOf(ctx, conn)
-	if err != nil {
-		return err
 	}
 	if at >= schemaNumber {
 		return nil
@@ -109,8 +108,38 @@ func (s *Store) migrate() error {
 			return err
 		}
 	}
-	_, err = retry(ctx, func() (struct{}, error) { return struct{}{}, s.upgrade(ctx, conn) })
-	return s.fault("migrate", err)
+	return s.connected(readWrite, func(ctx context.Context, conn *sql.Conn) error {
+		_, err := retry(ctx, func() (struct{}, error) { return struct{}{}, s.upgrade(ctx, conn) })
+		return s.fault("migrate", err)
+	})
+}
+
+// peek reads the schema number and refuses files this build must not touch.
+func (s *Store) peek(m mode) (int, error) {
+	at := 0
+	err := s.connected(m, func(ctx context.Context, conn *sql.Conn) error {
+		var err error
+		at, err = s.schemaOf(ctx, conn)
+		return err
+	})
+	return at, err
+}
+
+// connected runs f on a connection of its own. Another process may hold the file alone for a moment: while it makes it, or when it is
+// the last to close it.
+func (s *Store) connected(m mode, f func(context.Context, *sql.Conn) error) error {
+	db, err := sql.Open("sqlite", s.dsn(m))
+	if err != nil {
+		return s.fault("open", err)
+	}
+	defer db.Close()
+	ctx := context.Background()
+	conn, err := retry(ctx, func() (*sql.Conn, error) { return db.Conn(ctx) })
+	if err != nil {
+		return s.fault("open", err)
+	}
+	defer conn.Close()
+	return f(ctx, conn)
 }
 
 // schemaOf reads the schema number and refuses files this build must not touch.
@@ -159,6 +188,7 @@ func (s *Store) upgrade(ctx context.Context, conn *sql.Conn) error {
 	if err == nil {
 		err = exec(fmt.Sprintf("PRAGMA user_version = %d", at))
 	}
+	s.opt.Kill("migrating")
 	if err == nil {
 		err = exec("COMMIT")
 	}
@@ -174,7 +204,7 @@ func (s *Store) backup(at int) error {
 	if _, err := os.Stat(name); err == nil {
 		return nil
 	}
-	db, err := sql.Open("sqlite", s.dsn(false))
+	db, err := sql.Open("sqlite", s.dsn(readWrite))
 	if err != nil {
 		return s.fault("back up", err)
 	}

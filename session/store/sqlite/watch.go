@@ -3,44 +3,60 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"time"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
 // watchEvery is how often other processes' commits are looked for.
 const watchEvery = 100 * time.Millisecond
 
-// Watch implements session.Log. Its goroutine ends with ctx or the store.
+// Watch implements session.Log. What is committed once it has returned rings; so do letters that were open before. Its goroutine ends
+// with ctx or the store.
 func (s *Store) Watch(ctx context.Context) (<-chan session.SessionID, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, session.ErrClosed
+	}
+	s.watchers.Add(1)
+	s.mu.Unlock()
+	v := &watcher{s: s}
+	ids, err := v.changed(ctx)
+	if err != nil && !errors.Is(err, session.ErrLocked) {
+		v.close()
+		s.watchers.Done()
+		return nil, err
+	}
+	v.began = true // one that could not look rings for every session once it can
 	out := make(chan session.SessionID)
 	go func() {
+		defer s.watchers.Done()
 		defer close(out)
-		v := &watcher{s: s}
 		defer v.close()
 		tick := time.NewTicker(watchEvery)
 		defer tick.Stop()
 		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			ids, err := v.changed(ctx)
-			if errors.Is(err, session.ErrClosed) {
-				return
-			}
 			for _, id := range ids {
 				select {
 				case out <- id:
 				case <-ctx.Done():
 					return
+				case <-s.over:
+					return
 				}
+			}
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			case <-s.over:
+				return
+			}
+			if ids, err = v.changed(ctx); err != nil {
+				ids = nil // looked for again at the next tick
 			}
 		}
 	}()
@@ -52,60 +68,79 @@ type watcher struct {
 	s       *Store
 	db      *sql.DB
 	conn    *sql.Conn
-	version int64
-	touched int64
-	letter  int64
-	started bool
+	version int64 // of the file, when it last looked
+	touched int64 // newest place in the order of activity it saw
+	letter  int64 // newest letter it saw
+	looked  bool
+	began   bool // what is new now happened after the call of Watch
 }
 
 func (v *watcher) close() {
 	if v.conn != nil {
 		_ = v.conn.Close()
+	}
+	if v.db != nil {
 		_ = v.db.Close()
 	}
 	v.conn, v.db = nil, nil
 }
 
 func (v *watcher) changed(ctx context.Context) ([]session.SessionID, error) {
-	v.s.mu.Lock()
-	closed, opened := v.s.closed, v.s.opened
-	v.s.mu.Unlock()
-	if closed {
-		return nil, session.ErrClosed
-	}
 	if v.conn == nil {
-		if info, err := os.Stat(v.s.path); !opened && (err != nil || info.Size() == 0) {
+		if err := v.open(ctx); err != nil || v.conn == nil {
+			return nil, err
+		}
+	}
+	ids, err := retry(ctx, func() ([]session.SessionID, error) {
+		var version int64
+		if err := v.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
+			return nil, err
+		}
+		if v.looked && version == v.version {
 			return nil, nil
 		}
-		if _, err := v.s.db(); err != nil {
-			return nil, err
+		ids, err := v.news(ctx)
+		if err == nil {
+			v.version, v.looked = version, true
 		}
-		db, err := sql.Open("sqlite", v.s.dsn(false))
-		if err != nil {
-			return nil, err
-		}
-		conn, err := db.Conn(ctx)
-		if err != nil {
-			_ = db.Close()
-			return nil, err
-		}
-		v.db, v.conn = db, conn
-	}
-	var version int64
-	if err := v.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
-		return nil, err
-	}
-	if v.started && version == v.version {
-		return nil, nil
-	}
-	ids, err := v.news(ctx)
-	if err == nil {
-		v.version = version
-	}
-	return ids, err
+		return ids, err
+	})
+	return ids, v.s.fault("watch", err)
 }
 
-// news lists the sessions touched, and those with a letter, since the last look. The first look lists only open letters.
+// open connects when there is a file.
+func (v *watcher) open(ctx context.Context) error {
+	v.s.mu.Lock()
+	known := v.s.read != nil
+	v.s.mu.Unlock()
+	if !known {
+		if info, err := os.Stat(v.s.path); errors.Is(err, os.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+			return nil
+		}
+	}
+	if _, err := v.s.db(ctx); err != nil {
+		return err
+	}
+	v.s.mu.Lock()
+	m := readWrite
+	if v.s.readOnly != nil {
+		m = readOnly
+	}
+	v.s.mu.Unlock()
+	db, err := sql.Open("sqlite", v.s.dsn(m))
+	if err != nil {
+		return err
+	}
+	conn, err := retry(ctx, func() (*sql.Conn, error) { return db.Conn(ctx) })
+	if err != nil {
+		_ = db.Close()
+		return v.s.fault("watch", err)
+	}
+	v.db, v.conn = db, conn
+	return nil
+}
+
+// news lists the sessions touched, and those with a letter, since the last look. Before Watch has returned, only open letters are news.
 func (v *watcher) news(ctx context.Context) ([]session.SessionID, error) {
 	rows, err := v.conn.QueryContext(ctx, `SELECT session, touched, 0 FROM sessions WHERE touched > ?1
 		UNION ALL SELECT s.session, 0, l.id FROM letters l JOIN sessions s ON s.id = l.session WHERE l.id > ?2 OR l.outcome IS NULL`, v.touched, v.letter)
@@ -123,7 +158,7 @@ func (v *watcher) news(ctx context.Context) ([]session.SessionID, error) {
 			return nil, err
 		}
 		touched, letter = max(touched, t), max(letter, l)
-		if (v.started || l > 0) && !seen[id] {
+		if (v.began || l > 0) && !seen[id] {
 			seen[id] = true
 			ids = append(ids, session.SessionID(id))
 		}
@@ -131,156 +166,6 @@ func (v *watcher) news(ctx context.Context) ([]session.SessionID, error) {
 	if err := rows.Err(); err != nil {
 		return nil, err
 	}
-	v.touched, v.letter, v.started = touched, letter, true
+	v.touched, v.letter = touched, letter
 	return ids, nil
-}
-
-// Post implements session.Inbox.
-func (s *Store) Post(ctx context.Context, id session.SessionID, body json.RawMessage) (int64, error) {
-	var letter int64
-	err := s.run(ctx, func(ctx context.Context, w *writer) error {
-		n, err := w.session(ctx, id)
-		if err != nil {
-			return err
-		}
-		return w.row(ctx, "INSERT INTO letters (session, body) VALUES (?, ?) RETURNING id", n, []byte(body)).Scan(&letter)
-	})
-	return letter, err
-}
-
-// Open implements session.Inbox.
-func (s *Store) Open(ctx context.Context, id session.SessionID) ([]session.Letter, error) {
-	db, err := s.db()
-	if err != nil {
-		return nil, err
-	}
-	out, err := retry(ctx, func() ([]session.Letter, error) {
-		rows, err := db.QueryContext(ctx, "SELECT l.id, l.body FROM letters l JOIN sessions s ON s.id = l.session WHERE s.session = ? AND l.outcome IS NULL ORDER BY l.id", string(id))
-		if err != nil {
-			return nil, err
-		}
-		defer rows.Close()
-		var out []session.Letter
-		for rows.Next() {
-			l := session.Letter{Session: id}
-			var body []byte
-			if err := rows.Scan(&l.ID, &body); err != nil {
-				return nil, err
-			}
-			l.Body = body
-			out = append(out, l)
-		}
-		return out, rows.Err()
-	})
-	return out, s.fault("read inbox", err)
-}
-
-// Settle implements session.Inbox.
-func (s *Store) Settle(ctx context.Context, letter int64, outcome json.RawMessage) error {
-	return s.run(ctx, func(ctx context.Context, w *writer) error {
-		var id int64
-		err := w.row(ctx, "UPDATE letters SET outcome = ? WHERE id = ? AND outcome IS NULL RETURNING id", []byte(outcome), letter).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fmt.Errorf("letter %d: %w", letter, session.ErrNotFound)
-		}
-		return err
-	})
-}
-
-// Outcome implements session.Inbox.
-func (s *Store) Outcome(ctx context.Context, letter int64) (json.RawMessage, error) {
-	var out []byte
-	err := s.one(ctx, fmt.Sprintf("letter %d", letter), "SELECT outcome FROM letters WHERE id = ?", []any{letter}, &out)
-	return out, err
-}
-
-// Withdraw implements session.Inbox.
-func (s *Store) Withdraw(ctx context.Context, letter int64) (bool, error) {
-	gone := false
-	err := s.run(ctx, func(ctx context.Context, w *writer) error {
-		var id int64
-		err := w.row(ctx, "DELETE FROM letters WHERE id = ? AND outcome IS NULL RETURNING id", letter).Scan(&id)
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		gone = err == nil
-		return err
-	})
-	return gone, err
-}
-
-// Prune implements session.Log, some thousand rows a transaction so that it holds nobody up.
-func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
-	var always, editor, older []protocol.Kind
-	for k := range protocol.Catalogue {
-		switch kind := protocol.Kind(k); protocol.Catalogue[k].Prune {
-		case protocol.PruneAll:
-			always = append(always, kind)
-		case protocol.PruneEditor:
-			editor = append(editor, kind)
-		case protocol.PruneOlder:
-			older = append(older, kind)
-		case protocol.Keep:
-		}
-	}
-	ended := fmt.Sprintf("CASE WHEN e.turn IS NULL THEN e.time ELSE t.ended END < %d", before.UnixMicro())
-	from := "SELECT e.id FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE "
-	queries := []string{
-		from + "e.kind IN " + list(always) + " AND " + ended,
-		from + "e.kind IN " + list(editor) + " AND coalesce(t.portable, 0) = 0 AND " + ended,
-		from + "e.kind IN " + list(older) + " AND " + ended + " AND e.seq < (SELECT max(n.seq) FROM entries n WHERE n.session = e.session AND n.kind = e.kind)",
-	}
-	total := 0
-	for _, q := range queries {
-		for {
-			var n int64
-			err := s.run(ctx, func(ctx context.Context, w *writer) error {
-				if err := w.exec(ctx, "INSERT INTO meta (name, value) VALUES ('last_id', ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)", w.nextID); err != nil {
-					return err
-				}
-				res, err := w.conn.ExecContext(ctx, "DELETE FROM entries WHERE id IN ("+q+" LIMIT 4000)")
-				if err == nil {
-					n, err = res.RowsAffected()
-				}
-				return err
-			})
-			if err != nil {
-				return total, err
-			}
-			total += int(n)
-			if n < 4000 {
-				break
-			}
-		}
-	}
-	if total == 0 {
-		return 0, nil
-	}
-	return total, s.alone(ctx, shrink)
-}
-
-func list(kinds []protocol.Kind) string {
-	out := "("
-	for i, k := range kinds {
-		if i > 0 {
-			out += ", "
-		}
-		out += fmt.Sprint(int(k))
-	}
-	return out + ")"
-}
-
-// Health implements session.Log.
-func (s *Store) Health(ctx context.Context) (session.Health, error) {
-	h := session.Health{Path: s.path}
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if info, err := os.Stat(s.path + suffix); err == nil {
-			h.Bytes += info.Size()
-		}
-	}
-	if err := s.one(ctx, "store", "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM entries), (SELECT value FROM meta WHERE name = 'written_by'), (SELECT value FROM meta WHERE name = 'readable_from')",
-		nil, &h.Sessions, &h.Entries, &h.WrittenBy, &h.ReadableFrom); err != nil {
-		return h, err
-	}
-	return h, s.one(ctx, "store", "SELECT group_concat(integrity_check, '; ') FROM (SELECT integrity_check FROM pragma_integrity_check LIMIT 5)", nil, &h.Integrity)
 }

@@ -1,0 +1,395 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+)
+
+// Bounds of one transaction.
+const (
+	groupEntries = 512
+	groupBytes   = 1 << 20
+)
+
+// The WAL is emptied when nothing was written for a while, and when it has become large because readers kept the usual checkpoint
+// from starting over.
+const (
+	checkpointIdle = 2 * time.Second
+	walLarge       = 16 << 20
+)
+
+// op is one piece of work for the writer: an append, or a function run in a transaction or outside one. It is asked for in order and
+// answered in order.
+type op struct {
+	ctx   context.Context // nil for an append: it is not taken back
+	lease session.Lease
+	batch *session.Batch
+	do    func(ctx context.Context, w *writer) error
+	alone func(ctx context.Context, w *writer) error // outside a transaction
+	done  func(error)
+	err   error
+
+	fact           bool
+	entries, bytes int
+	late           bool // handed over after Close
+}
+
+// submit hands o to the writer, starting it when there is none.
+func (s *Store) submit(o *op) {
+	s.mu.Lock()
+	o.late = s.closed
+	s.queue = append(s.queue, o)
+	if s.writing == nil {
+		s.writing = make(chan struct{})
+		go s.writeLoop(s.writing)
+	}
+	s.mu.Unlock()
+	s.ring()
+}
+
+func (s *Store) ring() {
+	select {
+	case s.bell <- struct{}{}:
+	default:
+	}
+}
+
+// Append implements session.Log.
+func (s *Store) Append(l session.Lease, b session.Batch, done func(error)) {
+	o := &op{lease: l, batch: &b, done: done, entries: len(b.Entries), fact: len(b.Keys) > 0}
+	for i := range b.Entries {
+		o.bytes += b.Entries[i].Size()
+		o.fact = o.fact || b.Entries[i].Class() == protocol.Fact
+	}
+	s.submit(o)
+}
+
+type answer[T any] struct {
+	v   T
+	err error
+}
+
+// run does one function in a transaction of the writer and waits for it. The function checks before it writes: an error of the port
+// means that it wrote nothing. It may run more than once.
+func run[T any](ctx context.Context, s *Store, do func(ctx context.Context, w *writer) (T, error)) (T, error) {
+	var v T
+	ch := make(chan answer[T], 1)
+	s.submit(&op{
+		ctx: ctx, entries: 1, bytes: 256,
+		do:   func(ctx context.Context, w *writer) (err error) { v, err = do(ctx, w); return err },
+		done: func(err error) { ch <- answer[T]{v, err} },
+	})
+	select {
+	case a := <-ch:
+		if a.err != nil {
+			var none T
+			return none, a.err
+		}
+		return a.v, nil
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// nothing is the result of a function that has none.
+type nothing = struct{}
+
+// alone runs f on the write connection outside a transaction.
+func (s *Store) alone(ctx context.Context, f func(context.Context, *writer) error) error {
+	ch := make(chan error, 1)
+	s.submit(&op{ctx: ctx, entries: 1, alone: f, done: func(err error) { ch <- err }})
+	select {
+	case err := <-ch:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// writeLoop is the writer goroutine. It ends when the store is closed and everything is answered.
+func (s *Store) writeLoop(ended chan struct{}) {
+	defer close(ended)
+	w := &writer{s: s, full: -1}
+	idle := time.NewTimer(time.Hour)
+	defer idle.Stop()
+	for {
+		ops, over := s.take()
+		switch {
+		case over:
+			w.checkpoint()
+			w.close()
+			if s.leave() {
+				return
+			}
+		case ops == nil:
+			select {
+			case <-s.bell:
+			case <-idle.C:
+				if w.dirty && !w.checkpoint() {
+					idle.Reset(checkpointIdle) // somebody reads an old part of it
+				}
+			}
+		default:
+			w.group(ops)
+			w.bound()
+			idle.Reset(checkpointIdle)
+		}
+	}
+}
+
+// take returns what one transaction may hold; over says that the store is closed and nothing waits. Producers that were just answered get
+// to hand over their next batch first, for as long as that brings more: what shares a flush costs one.
+func (s *Store) take() (ops []*op, over bool) {
+	for before := -1; ; {
+		s.mu.Lock()
+		n := len(s.queue)
+		if n <= before || n >= groupEntries || n == 0 {
+			break
+		}
+		s.mu.Unlock()
+		before = n
+		runtime.Gosched()
+	}
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.queue = nil
+		return nil, s.closed
+	}
+	entries, bytes, n := 0, 0, 0
+	for n < len(s.queue) && entries < groupEntries && bytes < groupBytes {
+		entries += s.queue[n].entries
+		bytes += s.queue[n].bytes
+		n++
+	}
+	ops = s.queue[:n:n]
+	s.queue = s.queue[n:]
+	return ops, false
+}
+
+// leave ends the writer, unless more was handed over meanwhile.
+func (s *Store) leave() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) > 0 {
+		return false
+	}
+	s.writing = nil
+	return true
+}
+
+// group runs ops in order: those outside a transaction by themselves, the others together.
+func (w *writer) group(ops []*op) {
+	for len(ops) > 0 {
+		if o := ops[0]; o.late || o.alone != nil {
+			o.done(w.solo(o))
+			ops = ops[1:]
+			continue
+		}
+		n := 1
+		for n < len(ops) && !ops[n].late && ops[n].alone == nil {
+			n++
+		}
+		w.commit(ops[:n])
+		ops = ops[n:]
+	}
+}
+
+func (w *writer) solo(o *op) error {
+	if o.late {
+		return session.ErrClosed
+	}
+	if err := o.ctx.Err(); err != nil {
+		return context.Cause(o.ctx)
+	}
+	if err := w.open(); err != nil {
+		return err
+	}
+	return w.s.fault("write", o.alone(context.Background(), w))
+}
+
+// commit writes ops in one transaction and acknowledges them. An op that fails by itself (a stale lease, a gap) harms none of the others:
+// what the port has a word for is found before anything is written; after any other failure each op gets a transaction of its own.
+func (w *writer) commit(ops []*op) {
+	err := w.open()
+	if err == nil {
+		if err = w.s.fault("write", w.transaction(ops)); err != nil {
+			w.close() // so that the next write begins from nothing
+			if len(ops) > 1 && !errors.Is(err, session.ErrLocked) {
+				for i := range ops {
+					w.commit(ops[i : i+1])
+				}
+				return
+			}
+		}
+	}
+	w.s.opt.Kill("before-ack")
+	for _, o := range ops {
+		if err != nil {
+			o.done(err)
+		} else {
+			o.done(o.err)
+		}
+	}
+}
+
+func (w *writer) transaction(ops []*op) error {
+	ctx := context.Background()
+	full := 0
+	for _, o := range ops {
+		if o.fact {
+			full = 1
+		}
+	}
+	if w.full != full { // before BEGIN: inside a transaction it would not take effect
+		q := "PRAGMA synchronous = NORMAL"
+		if full == 1 {
+			q = "PRAGMA synchronous = FULL"
+		}
+		if _, err := w.conn.ExecContext(ctx, q); err != nil {
+			return err
+		}
+		w.full = full
+	}
+	w.s.opt.Kill("before-begin")
+	_, err := retry(ctx, func() (nothing, error) { return nothing{}, w.attempt(ctx, ops) })
+	return err
+}
+
+// attempt is one try at the transaction.
+func (w *writer) attempt(ctx context.Context, ops []*op) error {
+	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err := w.inside(ctx, ops)
+	if err == nil {
+		w.s.opt.Kill("before-commit")
+		err = w.exec(ctx, "COMMIT")
+	}
+	if err != nil {
+		w.forget()
+		_, _ = w.conn.ExecContext(ctx, "ROLLBACK")
+		return err
+	}
+	w.dirty = true
+	w.s.opt.Kill("after-commit")
+	return nil
+}
+
+func (w *writer) inside(ctx context.Context, ops []*op) error {
+	// Global ids and places in the order of activity are the cursors by which other processes follow, so neither is given again after a
+	// deletion.
+	if err := w.row(ctx, `SELECT max((SELECT coalesce(max(id), 0) FROM entries), coalesce((SELECT value FROM meta WHERE name = 'last_id'), 0)),
+		max((SELECT coalesce(max(touched), 0) FROM sessions), coalesce((SELECT value FROM meta WHERE name = 'last_touched'), 0))`).Scan(&w.nextID, &w.touched); err != nil {
+		return err
+	}
+	for _, o := range ops {
+		o.err = nil
+		var err error
+		switch {
+		case o.ctx != nil && o.ctx.Err() != nil:
+			o.err = context.Cause(o.ctx)
+		case o.do != nil:
+			err = o.do(ctx, w)
+		default:
+			err = w.append(ctx, o.lease, o.batch)
+		}
+		if err != nil && !own(err) {
+			return err
+		} else if err != nil {
+			o.err = err
+		}
+	}
+	w.s.opt.Kill("after-insert")
+	return nil
+}
+
+// keepCursors remembers the newest cursors before rows that hold them are deleted.
+func (w *writer) keepCursors(ctx context.Context) error {
+	return w.exec(ctx, "INSERT INTO meta (name, value) VALUES ('last_id', ?), ('last_touched', ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)", w.nextID, w.touched)
+}
+
+// own reports whether an error concerns one op only, which then has written nothing.
+func own(err error) bool {
+	for _, e := range []error{session.ErrNotFound, session.ErrExists, session.ErrBusy, session.ErrFenced, session.ErrGap, session.ErrKeyUsed} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// checkpoint empties the WAL; false when somebody reads a part of it.
+func (w *writer) checkpoint() bool {
+	if w.conn == nil {
+		return true
+	}
+	var busy, log, done int
+	err := w.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
+	if err != nil && !isBusy(err) {
+		w.s.opt.Log.Warn("checkpoint", "path", w.s.path, "err", err)
+		return true
+	}
+	w.dirty = err != nil || busy != 0
+	return !w.dirty
+}
+
+// bound keeps the WAL small: it can only start over in a moment without a reader, which many readers that take turns may not leave by
+// themselves.
+func (w *writer) bound() {
+	if w.conn == nil || time.Since(w.bounded) < 50*time.Millisecond {
+		return
+	}
+	w.bounded = time.Now()
+	if info, err := os.Stat(w.s.path + "-wal"); err != nil || info.Size() < walLarge {
+		return
+	}
+	for range 20 {
+		if w.checkpoint() {
+			return
+		}
+		jitter()
+	}
+}
+
+// shrink gives free pages back and empties the WAL, so that deleted bytes are in no file of ours. It lets other writes pass in between.
+// Readers of an old part of the WAL are waited for a moment; what they hold goes with the next checkpoint.
+func (s *Store) shrink(ctx context.Context) error {
+	for free, last := 1, 0; free > 0 && free != last; {
+		last = free
+		err := s.alone(ctx, func(ctx context.Context, w *writer) error {
+			_, err := retry(ctx, func() (nothing, error) {
+				rows, err := w.conn.QueryContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", 500))
+				if err != nil {
+					return nothing{}, err
+				}
+				for rows.Next() { // one row a page; the work is done while they are read
+				}
+				return nothing{}, errors.Join(rows.Err(), rows.Close())
+			})
+			if err != nil {
+				return err
+			}
+			return w.conn.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.alone(ctx, func(_ context.Context, w *writer) error {
+		for range 50 {
+			if w.checkpoint() {
+				return nil
+			}
+			jitter()
+		}
+		return nil
+	})
+}

@@ -1,0 +1,149 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+)
+
+// Delete implements session.Log. The bytes leave the file too: secure_delete, then the free pages and the WAL are given back.
+func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
+	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
+		n, err := w.session(ctx, id)
+		if err != nil {
+			return nothing{}, err
+		}
+		var owner string
+		if err := w.row(ctx, "SELECT owner FROM sessions WHERE id = ?", n).Scan(&owner); err != nil {
+			return nothing{}, err
+		}
+		if owner != s.inst.id && s.inst.alive(owner) {
+			return nothing{}, fmt.Errorf("session %s: %w", id, session.ErrBusy)
+		}
+		if err := w.keepCursors(ctx); err != nil {
+			return nothing{}, err
+		}
+		for _, q := range []string{
+			"DELETE FROM entries WHERE session = ?", "DELETE FROM turns WHERE session = ?", "DELETE FROM keys WHERE session = ?",
+			"DELETE FROM letters WHERE session = ?", "DELETE FROM samples WHERE session = ?", "DELETE FROM sessions WHERE id = ?",
+		} {
+			if err := w.exec(ctx, q, n); err != nil {
+				return nothing{}, err
+			}
+		}
+		w.forget()
+		return nothing{}, nil
+	})
+	if err != nil {
+		return err
+	}
+	return s.shrink(ctx)
+}
+
+// Sizes of the steps of Prune: rows looked at in one read, rows deleted in one transaction, so that it holds nobody up.
+const (
+	pruneLook = 50_000
+	pruneStep = 500
+)
+
+// Prune implements session.Log. What may go is found by reading, window after window of global ids, and deleted by id: an entry that may
+// go may go for good, and an id is never given again.
+func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
+	removed := 0
+	var end int64
+	if err := s.one(ctx, "store", "SELECT coalesce(max(id), 0) FROM entries", nil, &end); err != nil {
+		return 0, err
+	}
+	for from := int64(0); from <= end; from += pruneLook {
+		ids, err := s.prunable(ctx, from, from+pruneLook, before)
+		if err != nil {
+			return removed, err
+		}
+		for len(ids) > 0 {
+			n := min(len(ids), pruneStep)
+			if err := s.drop(ctx, ids[:n]); err != nil {
+				return removed, err
+			}
+			removed += n
+			ids = ids[n:]
+		}
+	}
+	if err := s.dropLetters(ctx); err != nil {
+		return removed, err
+	}
+	if removed == 0 {
+		return 0, nil
+	}
+	return removed, s.shrink(ctx)
+}
+
+// prunable lists the entries with from <= id < to that the catalogue lets go. An entry of no turn goes by its own time, and an
+// older one of its kind is one with a newer in the same session.
+func (s *Store) prunable(ctx context.Context, from, to int64, before time.Time) ([]int64, error) {
+	db, err := s.db(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := retry(ctx, func() ([]int64, error) {
+		rows, err := db.QueryContext(ctx, `SELECT e.id FROM entries e LEFT JOIN turns t ON t.id = e.turn
+			WHERE e.id >= ?1 AND e.id < ?2 AND CASE WHEN e.turn IS NULL THEN e.time ELSE t.ended END < ?3
+			AND (e.kind IN `+kinds(protocol.PruneAll)+` OR e.kind IN `+kinds(protocol.PruneEditor)+` AND coalesce(t.portable, 0) = 0
+			OR e.kind IN `+kinds(protocol.PruneOlder)+` AND EXISTS (SELECT 1 FROM entries n WHERE n.session = e.session AND n.seq > e.seq AND n.kind = e.kind))`,
+			from, to, before.UnixMicro())
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		var ids []int64
+		for rows.Next() {
+			var id int64
+			if err := rows.Scan(&id); err != nil {
+				return nil, err
+			}
+			ids = append(ids, id)
+		}
+		return ids, rows.Err()
+	})
+	return ids, s.fault("prune", err)
+}
+
+func (s *Store) drop(ctx context.Context, ids []int64) error {
+	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
+		if err := w.keepCursors(ctx); err != nil {
+			return nothing{}, err
+		}
+		for _, id := range ids {
+			if err := w.exec(ctx, "DELETE FROM entries WHERE id = ?", id); err != nil {
+				return nothing{}, err
+			}
+		}
+		return nothing{}, nil
+	})
+	return err
+}
+
+// dropLetters removes letters that were settled before the last time this was done: whoever sent one has read its outcome by now.
+func (s *Store) dropLetters(ctx context.Context) error {
+	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
+		if err := w.exec(ctx, "DELETE FROM letters WHERE outcome IS NOT NULL AND id <= (SELECT value FROM meta WHERE name = 'letters_seen')"); err != nil {
+			return nothing{}, err
+		}
+		return nothing{}, w.exec(ctx, "INSERT INTO meta (name, value) SELECT 'letters_seen', coalesce(max(id), 0) FROM letters WHERE true ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)")
+	})
+	return err
+}
+
+// kinds lists the kinds of a retention rule for SQL.
+func kinds(p protocol.Prune) string {
+	var out []string
+	for k := range protocol.Catalogue {
+		if kind := protocol.Kind(k); kind.Known() && kind.Info().Prune == p {
+			out = append(out, fmt.Sprint(k))
+		}
+	}
+	return "(" + strings.Join(out, ", ") + ")"
+}

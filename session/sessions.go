@@ -194,7 +194,11 @@ func (ss *Sessions) drop(s *Session) bool {
 func (ss *Sessions) Open(ctx context.Context, id SessionID) (*Session, error) {
 	for {
 		if s := ss.known(id); s != nil {
-			if s.post(func() { s.refs++ }) {
+			if s.post(func() {
+				if !s.stopping { // at the end nothing keeps a session any more
+					s.refs++
+				}
+			}) {
 				return s, nil
 			}
 			<-s.end // it is just ending; open it anew
@@ -420,6 +424,7 @@ func (s *Session) shutdown() {
 	if s.run != nil {
 		s.run.stop()
 	}
+	s.settleDown()
 }
 
 // Close gives back a reference. The session ends when nothing refers to it and nothing is left to do.

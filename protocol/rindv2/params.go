@@ -3,6 +3,7 @@ package rindv2
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
@@ -93,4 +94,95 @@ func (p Params) Texts(name string) (list []string, ok bool) {
 // Bad makes the error of wrong params.
 func Bad(format string, args ...any) *protocol.Error {
 	return protocol.Errorf(protocol.InvalidRequest, format, args...)
+}
+
+// text is an optional string member; absent is "".
+func (p Params) text(name string) (string, error) {
+	s, ok := p.Text(name)
+	if !ok {
+		return "", Bad("%s must be a string.", name)
+	}
+	return s, nil
+}
+
+// field is a string member and where it goes.
+type field struct {
+	name string
+	to   *string
+}
+
+// fill takes optional string members; what is absent stays as it is.
+func (p Params) fill(fields ...field) error {
+	for _, f := range fields {
+		if !p.Has(f.name) {
+			continue
+		}
+		s, err := p.text(f.name)
+		if err != nil {
+			return err
+		}
+		*f.to = s
+	}
+	return nil
+}
+
+// need is a string member that must be there and not blank, else the error is bad.
+func (p Params) need(name, bad string) (string, error) {
+	s, ok := text(p[name])
+	if !ok || strings.TrimSpace(s) == "" {
+		return "", Bad("%s", bad)
+	}
+	return s, nil
+}
+
+// word is a string member that must be one of words: missing is the error when it is absent or no text, bad when it is another.
+func (p Params) word(name, missing, bad string, words ...string) (string, error) {
+	s, ok := p.Name(name)
+	switch {
+	case !ok:
+		return "", Bad("%s", missing)
+	case !slices.Contains(words, s):
+		return "", Bad("%s", bad)
+	}
+	return s, nil
+}
+
+// between is an integer member within bounds, else the error is bad.
+func (p Params) between(name string, absent, least, most int64, bad string) (int, error) {
+	n, ok := p.Int(name, absent)
+	if !ok || n < least || n > most {
+		return 0, Bad("%s", bad)
+	}
+	return int(n), nil
+}
+
+// cursor is a position in a log; nil when absent.
+func (p Params) cursor(name, method string) (*protocol.Seq, error) {
+	if !p.Has(name) {
+		return nil, nil
+	}
+	n, ok := p.Int(name, 0)
+	if !ok || n < 0 {
+		return nil, Bad("%s %s must be a non-negative integer.", method, name)
+	}
+	seq := protocol.Seq(n)
+	return &seq, nil
+}
+
+// place is an index; what is no integer is ignored.
+func (p Params) place(name string) *int64 {
+	n, ok := p.Int(name, 0)
+	if !ok || !p.Has(name) {
+		return nil
+	}
+	return &n
+}
+
+// texts is a list of strings; nil when absent.
+func (p Params) texts(name string) ([]string, error) {
+	list, ok := p.Texts(name)
+	if !ok {
+		return nil, Bad("%s must be a list of strings.", name)
+	}
+	return list, nil
 }

@@ -305,7 +305,7 @@ func (o *Outbox) fill(buf []byte) (_ []byte, more, last bool, err error) {
 	return buf, more || len(buf) > before, last, nil
 }
 
-// limit is how far a session may be told, because of exact holds; 0 for no limit. o.mu is held.
+// limit is how far a session may be told, because of exact holds; -1 for no limit. o.mu is held.
 func (o *Outbox) limit(id session.SessionID) session.Seq {
 	var most session.Seq = -1
 	for _, h := range o.holds {
@@ -319,11 +319,7 @@ func (o *Outbox) limit(id session.SessionID) session.Seq {
 // page tells the next entries of one session.
 func (o *Outbox) page(buf []byte, id session.SessionID) (_ []byte, more bool, err error) {
 	o.mu.Lock()
-	f := o.follows[id]
-	limit := session.Seq(-1)
-	if f != nil {
-		limit = o.limit(id)
-	}
+	f, limit := o.follows[id], o.limit(id)
 	o.mu.Unlock()
 	if f == nil {
 		return buf, false, nil
@@ -337,6 +333,9 @@ func (o *Outbox) page(buf []byte, id session.SessionID) (_ []byte, more bool, er
 		o.conn.unfollow(id)
 		return buf, false, nil
 	}
+	o.mu.Lock()
+	limit = o.limit(id) // after reading: what was read behind a snapshot's place was stored after the snapshot was held
+	o.mu.Unlock()
 	lag := head-f.cursor > mergeBeyond
 	m := merger{o: o, id: id, on: lag}
 	cursor := f.cursor

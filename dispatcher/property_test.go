@@ -236,15 +236,17 @@ type inBubble struct{ *testing.T }
 // beginning, processes that end or die. Every connection is told what the log says, in its order.
 func TestWhateverHappensReplayIsWhatWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rapid.Check(inBubble{t}, func(rt *rapid.T) {
-			k := &talk{t: rt, w: newWorld(), replays: map[*client][]string{}, joined: map[*client]int{}}
-			k.begin()
-			defer func() { k.p.end() }()
-			for range rapid.IntRange(1, 25).Draw(rt, "steps") {
-				k.step()
-			}
-			k.finish()
-			k.check()
-		})
+		for range 3 { // rounds of 100
+			rapid.Check(inBubble{t}, func(rt *rapid.T) {
+				k := &talk{t: rt, w: newWorld(), replays: map[*client][]string{}, joined: map[*client]int{}}
+				k.begin()
+				defer func() { k.p.end() }()
+				for range rapid.IntRange(1, 25).Draw(rt, "steps") {
+					k.step()
+				}
+				k.finish()
+				k.check()
+			})
+		}
 	})
 }

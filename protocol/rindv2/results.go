@@ -41,11 +41,11 @@ type Initialize struct {
 	Title           string             `json:"title"`
 	UpdatedAt       string             `json:"updated_at"`
 	MessageCount    int                `json:"message_count"`
-	TurnState       any                `json:"turn_state"`
-	LiveTurn        any                `json:"live_turn"`
+	TurnState       any                `json:"turn_state" wire:"TurnState|null"`
+	LiveTurn        any                `json:"live_turn" wire:"LiveTurn|null"`
 	Goal            *protocol.Goal     `json:"goal"`
 	Commands        []Command          `json:"commands"`
-	Providers       any                `json:"providers"`
+	Providers       any                `json:"providers" wire:"Provider[]"`
 }
 
 // SessionInfo is session info of section 4.2.
@@ -62,13 +62,13 @@ type SessionInfo struct {
 	OwnerAgentID    *string            `json:"owner_agent_id"`
 	SessionType     string             `json:"session_type"` // standalone_project
 	ParentSessionID *string            `json:"parent_session_id"`
-	TurnState       any                `json:"turn_state"`
+	TurnState       any                `json:"turn_state" wire:"TurnState|null"`
 	Goal            *protocol.Goal     `json:"goal"`
 	Usage           *protocol.Stats    `json:"usage"`
 	MessageCount    int                `json:"message_count"`
 	Title           string             `json:"title"`
 	UpdatedAt       string             `json:"updated_at"`
-	LiveTurn        any                `json:"live_turn"`
+	LiveTurn        any                `json:"live_turn" wire:"LiveTurn|null"`
 	ResumePreview   string             `json:"resume_preview"`
 }
 
@@ -108,7 +108,7 @@ type Prompt struct {
 	TurnID     protocol.TurnID    `json:"turn_id"`
 	Outcome    string             `json:"outcome"`
 	StopReason string             `json:"stop_reason"`
-	Error      any                `json:"error,omitempty"`
+	Error      any                `json:"error,omitempty" wire:"Fault"`
 	RequestID  string             `json:"request_id,omitempty"` // scope id
 	Answer     *string            `json:"answer,omitempty"`
 }
@@ -117,11 +117,11 @@ type Prompt struct {
 type ReplayState struct {
 	SessionID      protocol.SessionID `json:"session_id"`
 	Model          string             `json:"model"`
-	TurnState      any                `json:"turn_state"`
-	LiveTurn       any                `json:"live_turn"`
+	TurnState      any                `json:"turn_state" wire:"TurnState|null"`
+	LiveTurn       any                `json:"live_turn" wire:"LiveTurn|null"`
 	Hosted         bool               `json:"hosted"`
-	Tasks          []json.RawMessage  `json:"tasks"`
-	BackgroundWait any                `json:"background_wait"`
+	Tasks          []json.RawMessage  `json:"tasks" wire:"Task[]"`
+	BackgroundWait any                `json:"background_wait" wire:"BackgroundWait|null"`
 	HeadCursor     protocol.Seq       `json:"head_cursor"`
 	TaskCursor     protocol.Seq       `json:"task_cursor"`
 	AsOfSequence   int64              `json:"as_of_sequence"`
@@ -129,17 +129,17 @@ type ReplayState struct {
 
 // ReplayMessages is the result of session/replay in message mode.
 type ReplayMessages struct {
-	Messages any `json:"messages"`
+	Messages any `json:"messages" wire:"Message[]"`
 	ReplayState
 }
 
 // ReplayEvents is the result of session/replay in event mode.
 type ReplayEvents struct {
-	Events     []json.RawMessage `json:"events"`
+	Events     []json.RawMessage `json:"events" wire:"EventLine[]"`
 	Cursor     protocol.Seq      `json:"cursor"`
 	NextCursor *protocol.Seq     `json:"next_cursor,omitempty"`
 	HasMore    bool              `json:"has_more"`
-	TaskEvents []json.RawMessage `json:"task_events,omitempty"`
+	TaskEvents []json.RawMessage `json:"task_events,omitempty" wire:"EventLine[]"`
 	TasksMore  *bool             `json:"task_has_more,omitempty"`
 	ReplayState
 }
@@ -173,7 +173,7 @@ type ModelRef struct {
 
 // Models is the result of model/list; for legacy connections Models is a list of ids.
 type Models struct {
-	Models       any      `json:"models"`
+	Models       any      `json:"models" wire:"Model[]|string[]"`
 	Warning      *string  `json:"warning"`
 	Current      ModelRef `json:"current"`
 	CurrentModel string   `json:"current_model"`

@@ -148,10 +148,10 @@ func (o *Outbox) ready(h *hold, build func(lastSequence int64) protocol.Reply) {
 
 // add begins to follow a session, or moves the cursor when it does already.
 func (o *Outbox) add(f *follow) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	id := f.s.ID
-	if old := o.follows[id]; old != nil {
+	o.mu.Lock()
+	old := o.follows[id]
+	if old != nil {
 		f.bell, old.bell = old.bell, f.bell
 		if old.bell != nil {
 			old.bell.Stop()
@@ -160,6 +160,10 @@ func (o *Outbox) add(f *follow) {
 		o.order = append(o.order, id)
 	}
 	o.follows[id] = f
+	o.mu.Unlock()
+	if old != nil {
+		old.s.Close() // one reference per session followed
+	}
 	o.ring()
 }
 

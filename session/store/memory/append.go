@@ -109,9 +109,8 @@ func (b *Backing) track(id session.SessionID, e *session.Entry) {
 		b.turns[e.Turn] = t
 	}
 	if e.Kind == protocol.KindTurnAccepted {
-		if body, err := protocol.Decode(e); err == nil {
-			t.portable = body.(*protocol.TurnAccepted).More.Surface == protocol.SurfacePortable
-		}
+		body, err := protocol.Decode(e)
+		t.portable = err != nil || body.(*protocol.TurnAccepted).More.Surface == protocol.SurfacePortable
 	}
 	if e.Kind.Info().Terminal {
 		t.ended = e.Time

@@ -160,6 +160,7 @@ func (s *Store) Create(_ context.Context, m session.Meta) error {
 	s.b.touch++
 	m.Head, m.Owner, m.OwnerAlive = 0, "", false
 	s.b.sessions[m.ID] = &record{meta: m, keys: map[string]session.Key{}, touched: s.b.touch}
+	s.b.ring(s, m.ID)
 	return nil
 }
 

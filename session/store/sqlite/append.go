@@ -20,11 +20,11 @@ func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) 
 	}
 	before, head := int64(-1), int64(-1) // an empty batch leaves the head
 	for i := range b.Entries {
-		if i == 0 {
-			before = int64(b.Entries[0].Seq) - 1
-		}
 		head = int64(b.Entries[i].Seq)
-		if head != before+int64(i)+1 {
+		if i == 0 {
+			before = head - 1
+		}
+		if before < 0 || head != before+int64(i)+1 {
 			return fmt.Errorf("session %s: entry %d behind %d: %w", l.Session, head, before+int64(i), session.ErrGap)
 		}
 	}
@@ -139,15 +139,9 @@ func (w *writer) turn(ctx context.Context, id int64, e *session.Entry) (int64, e
 		}
 		w.turns[e.Turn] = n
 	}
-	if e.Kind == protocol.KindTurnAccepted {
-		b, err := protocol.Decode(e)
-		if err != nil {
+	if e.Kind == protocol.KindTurnAccepted && !byEditor(e) {
+		if err := w.exec(ctx, "UPDATE turns SET portable = 1 WHERE id = ?", n); err != nil {
 			return 0, err
-		}
-		if b.(*protocol.TurnAccepted).More.Surface == protocol.SurfacePortable {
-			if err := w.exec(ctx, "UPDATE turns SET portable = 1 WHERE id = ?", n); err != nil {
-				return 0, err
-			}
 		}
 	}
 	if e.Kind.Info().Terminal {
@@ -155,6 +149,12 @@ func (w *writer) turn(ctx context.Context, id int64, e *session.Entry) (int64, e
 		return n, w.exec(ctx, "UPDATE turns SET ended = ? WHERE id = ?", e.Time.UnixMicro(), n)
 	}
 	return n, nil
+}
+
+// byEditor reports whether a turn was accepted from an editor, whose increments may go. What a newer version wrote otherwise keeps them.
+func byEditor(e *session.Entry) bool {
+	b, err := protocol.Decode(e)
+	return err == nil && b.(*protocol.TurnAccepted).More.Surface != protocol.SurfacePortable
 }
 
 // session returns the row of a session.

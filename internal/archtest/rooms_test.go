@@ -30,6 +30,7 @@ var rooms = []room{
 	{path: "protocol/frame", ours: []string{"protocol"}},
 	{path: "protocol/rpc", ours: []string{"protocol", "protocol/frame"}, third: []string{"github.com/sourcegraph/jsonrpc2"}},
 	{path: "protocol/rindv2", ours: []string{"protocol"}},
+	{path: "protocol/transcript", ours: []string{"protocol"}},
 	{path: "protocol/acp", ours: []string{"protocol"}},
 	{path: "protocol/portable", ours: []string{"protocol"}},
 
@@ -74,7 +75,7 @@ var rooms = []room{
 		ours: append([]string{
 			"protocol/*", "session/*", "session/store/*", "session/provider/*", "session/tool/*", "dispatcher", "dispatcher/httpapi",
 		}, ground...),
-		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys"},
+		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "golang.org/x/tools/txtar"},
 	},
 
 	{path: "fixtures", third: doubles, testOnly: true},

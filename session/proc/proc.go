@@ -24,6 +24,7 @@ type Spec struct {
 	Args   []string
 	Dir    string
 	Env    []string  // the whole environment; nil is an empty one
+	Stdin  io.Reader // nil is empty; it must come to an end for the child to be reaped
 	Stdout io.Writer // nil discards
 	Stderr io.Writer // nil discards
 }
@@ -50,7 +51,7 @@ func Start(s Spec) (*Process, error) {
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
-	cmd.Stdout, cmd.Stderr = s.Stdout, s.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Stdin, s.Stdout, s.Stderr
 	cmd.WaitDelay = drainAfter
 	cmd.SysProcAttr = group()
 	if err := cmd.Start(); err != nil {

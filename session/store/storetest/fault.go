@@ -7,36 +7,92 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// Fault wraps a store and makes its appends go wrong. The zero value of every field is a store that works.
+// Fault wraps a store and makes its appends go wrong; everything else goes to the store as it is. A new one works. It owns no goroutine
+// but, while appends are stalled, one for each that waits. Safe for concurrent use.
 type Fault struct {
 	session.Store
 
 	mu      sync.Mutex // guards what follows
-	at      int        // number of the entry, counted over all batches, from which Err is given; 0 for never
-	err     error
-	entries int
+	entries int        // offered since the plan was made
+	batches int
+	plan    plan
 	stalled chan struct{}
+	dead    bool
 	order   []string
 }
+
+// plan says what goes wrong, and from which entry or batch on. The zero plan is nothing.
+type plan struct {
+	entry, batch int // counted from 1; 0 for the other one
+	err          error
+	die          bool
+	reaches      reach
+}
+
+// reach is how much of the batch during which the process died is in the store.
+type reach uint8
+
+const (
+	reachesNone reach = iota
+	reachesAll
+	reachesPart // the entries before the one named: no store with transactions leaves that
+)
 
 // NewFault wraps s.
 func NewFault(s session.Store) *Fault { return &Fault{Store: s} }
 
-// FailAt makes every append that holds the nth entry from now on, or a later one, fail with err, until Mend.
-func (f *Fault) FailAt(n int, err error) {
+func (f *Fault) set(p plan) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.entries, f.at, f.err = 0, n, err
+	f.entries, f.batches, f.plan = 0, 0, p
 }
+
+// FailAt makes every append that holds the nth entry from now on, or a later one, fail with err, until Mend.
+func (f *Fault) FailAt(n int, err error) { f.set(plan{entry: n, err: err}) }
+
+// FailBatchAt is FailAt counted in batches.
+func (f *Fault) FailBatchAt(n int, err error) { f.set(plan{batch: n, err: err}) }
+
+// FillUpAt plays a disk that is full from the nth entry on, until Mend.
+func (f *Fault) FillUpAt(n int) { f.FailAt(n, session.ErrFull) }
+
+// DieAt plays the death of the process at the batch that holds the nth entry: that one and those behind it are never acknowledged.
+// stored says whether it reached the store all the same; those behind it do not. Mend does not undo it.
+func (f *Fault) DieAt(n int, stored bool) {
+	p := plan{entry: n, die: true}
+	if stored {
+		p.reaches = reachesAll
+	}
+	f.set(p)
+}
+
+// DieAtBatch is DieAt counted in batches.
+func (f *Fault) DieAtBatch(n int, stored bool) {
+	p := plan{batch: n, die: true}
+	if stored {
+		p.reaches = reachesAll
+	}
+	f.set(p)
+}
+
+// TearAt is DieAt with a torn batch: of the one that holds the nth entry only those before it reach the store.
+func (f *Fault) TearAt(n int) { f.set(plan{entry: n, die: true, reaches: reachesPart}) }
 
 // Mend ends the failing.
 func (f *Fault) Mend() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.at, f.err = 0, nil
+	f.plan = plan{}
 }
 
-// Stall keeps appends from being answered until the returned function is called.
+// Dead reports whether the process has died.
+func (f *Fault) Dead() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dead
+}
+
+// Stall keeps appends from being answered until the returned function is called; they are stored.
 func (f *Fault) Stall() (release func()) {
 	ch := make(chan struct{})
 	f.mu.Lock()
@@ -52,7 +108,7 @@ func (f *Fault) Stall() (release func()) {
 	}
 }
 
-// Count returns how many entries were offered since the last FailAt.
+// Count returns how many entries were offered since the last plan was made.
 func (f *Fault) Count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -73,21 +129,53 @@ func (f *Fault) Mark(what string) {
 	f.order = append(f.order, what)
 }
 
+// strikes takes b into account and says what becomes of it: an error, or a death with how many of its entries reach the store.
+func (f *Fault) strikes(b *session.Batch) (dead bool, reaches int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before := f.entries
+	f.entries += len(b.Entries)
+	f.batches++
+	p := f.plan
+	hit := p.entry > 0 && f.entries >= p.entry || p.batch > 0 && f.batches >= p.batch
+	switch {
+	case f.dead:
+		return true, 0, nil
+	case !hit:
+		return false, 0, nil
+	case !p.die:
+		return false, 0, p.err
+	}
+	f.dead = true
+	switch p.reaches {
+	case reachesAll:
+		reaches = len(b.Entries)
+	case reachesPart:
+		reaches = p.entry - before - 1
+	case reachesNone:
+	}
+	return true, reaches, nil
+}
+
 // Append implements session.Log. A refused batch reaches the store in no part.
 func (f *Fault) Append(l session.Lease, b session.Batch, done func(error)) {
-	f.mu.Lock()
-	f.entries += len(b.Entries)
-	var err error
-	if f.err != nil && f.entries >= f.at {
-		err = f.err
-	}
-	stalled := f.stalled
-	f.mu.Unlock()
-	if err != nil {
+	dead, reaches, err := f.strikes(&b)
+	switch {
+	case dead:
+		if reaches == len(b.Entries) && reaches > 0 {
+			f.Store.Append(l, b, func(error) {})
+		} else if reaches > 0 {
+			f.Store.Append(l, session.Batch{Entries: b.Entries[:reaches]}, func(error) {})
+		}
+		return
+	case err != nil:
 		// Through the store all the same, as a batch that does not fit: the answer keeps its place behind those before it.
 		f.Store.Append(l, session.Batch{Entries: []session.Entry{{Seq: -1}}}, func(error) { done(fmt.Errorf("fault: %w", err)) })
 		return
 	}
+	f.mu.Lock()
+	stalled := f.stalled
+	f.mu.Unlock()
 	answer := func(err error) {
 		if err == nil {
 			for i := range b.Entries {

@@ -26,8 +26,8 @@ type envelope struct {
 
 // read takes the members of a valid object: exact names, the last of duplicates wins, unknown ones are ignored.
 func (m *envelope) read(obj []byte, env Envelope) {
-	each(obj, func(name string, v json.RawMessage) {
-		switch name {
+	each(obj, func(name []byte, v json.RawMessage) {
+		switch string(name) {
 		case "kind":
 			m.kind = v
 		case "jsonrpc":
@@ -155,8 +155,8 @@ func (m *envelope) answer() *protocol.Answer {
 	if m.err[0] != '{' {
 		return a
 	}
-	each(m.err, func(name string, v json.RawMessage) {
-		switch name {
+	each(m.err, func(name []byte, v json.RawMessage) {
+		switch string(name) {
 		case "message":
 			if s, ok := text(v); ok && s != "" {
 				a.Err.Message = s
@@ -165,8 +165,8 @@ func (m *envelope) answer() *protocol.Answer {
 			if v[0] != '{' {
 				return
 			}
-			each(v, func(name string, v json.RawMessage) {
-				if kind, ok := text(v); ok && name == "type" && known(protocol.ErrorKind(kind)) {
+			each(v, func(name []byte, v json.RawMessage) {
+				if kind, ok := text(v); ok && string(name) == "type" && known(protocol.ErrorKind(kind)) {
 					a.Err.Kind = protocol.ErrorKind(kind)
 				}
 			})

@@ -1,6 +1,7 @@
 package rindv2
 
 import (
+	"bytes"
 	"encoding/json"
 	"unicode/utf8"
 )
@@ -8,8 +9,8 @@ import (
 // The functions here walk text that json.Valid accepted. encoding/json would match member names in any case, and would decode ids
 // and params only to encode them differently.
 
-// each calls f with every member of obj, in order; obj must be a valid JSON object. The value is raw, and valid as long as obj.
-func each(obj []byte, f func(name string, value json.RawMessage)) {
+// each calls f with every member of obj, in order; obj must be a valid JSON object. The value is raw; both are valid as long as obj.
+func each(obj []byte, f func(name []byte, value json.RawMessage)) {
 	i := skipSpace(obj, 0) + 1 // behind {
 	for {
 		i = skipSpace(obj, i)
@@ -17,12 +18,14 @@ func each(obj []byte, f func(name string, value json.RawMessage)) {
 			return
 		}
 		end := skipString(obj, i)
-		name := obj[i:end]
+		name := obj[i+1 : end-1]
+		if bytes.IndexByte(name, '\\') >= 0 {
+			plain, _ := text(obj[i:end])
+			name = []byte(plain)
+		}
 		i = skipSpace(obj, skipSpace(obj, end)+1) // behind :
 		end = skipValue(obj, i)
-		if text, ok := text(name); ok {
-			f(text, json.RawMessage(obj[i:end:end]))
-		}
+		f(name, json.RawMessage(obj[i:end:end]))
 		i = skipSpace(obj, end)
 		if obj[i] == ',' {
 			i++

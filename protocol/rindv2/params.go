@@ -18,9 +18,9 @@ func ReadParams(raw json.RawMessage) Params {
 		return Params{}
 	}
 	m := Params{}
-	each(raw, func(name string, v json.RawMessage) {
-		if m[name] = v; v[0] == 'n' {
-			delete(m, name)
+	each(raw, func(name []byte, v json.RawMessage) {
+		if m[string(name)] = v; v[0] == 'n' {
+			delete(m, string(name))
 		}
 	})
 	return m

@@ -95,18 +95,18 @@ func superseded(entries []protocol.Entry) bool {
 func subject(e *protocol.Entry) (id string) {
 	switch e.Kind {
 	case protocol.KindToolProgress:
-		each(e.Event, func(name string, v json.RawMessage) {
-			if name == "tool_call_id" {
+		each(e.Event, func(name []byte, v json.RawMessage) {
+			if string(name) == "tool_call_id" {
 				id, _ = text(v)
 			}
 		})
 	case protocol.KindTaskOutput:
-		each(e.Event, func(name string, v json.RawMessage) {
-			if name != "task" || v[0] != '{' {
+		each(e.Event, func(name []byte, v json.RawMessage) {
+			if string(name) != "task" || v[0] != '{' {
 				return
 			}
-			each(v, func(name string, v json.RawMessage) {
-				if name == "task_id" {
+			each(v, func(name []byte, v json.RawMessage) {
+				if string(name) == "task_id" {
 					id, _ = text(v)
 				}
 			})
@@ -164,8 +164,8 @@ func (t *Teller) say(run []protocol.Entry) {
 // connection was told nothing of because it has no pieces to begin with: then its whole text is the piece.
 func (t *Teller) tail(dst []protocol.Envelope, e *protocol.Entry) []protocol.Envelope {
 	var content, message string
-	each(e.Event, func(name string, v json.RawMessage) {
-		switch name {
+	each(e.Event, func(name []byte, v json.RawMessage) {
+		switch string(name) {
 		case "content":
 			content, _ = text(v)
 		case "message_id":
@@ -202,8 +202,8 @@ func readPiece(e *protocol.Entry) (p piece, ok bool) {
 	if e.Event == nil {
 		return piece{}, false
 	}
-	each(e.Event, func(name string, v json.RawMessage) {
-		switch name {
+	each(e.Event, func(name []byte, v json.RawMessage) {
+		switch string(name) {
 		case "text", "delta":
 			p.text = v
 		case "tool_call_id":
@@ -213,8 +213,8 @@ func readPiece(e *protocol.Entry) (p piece, ok bool) {
 		}
 	})
 	if e.More != nil && e.Kind != protocol.KindToolInputDelta {
-		each(e.More, func(name string, v json.RawMessage) {
-			if name == "m" {
+		each(e.More, func(name []byte, v json.RawMessage) {
+			if string(name) == "m" {
 				p.of, _ = text(v)
 			}
 		})
@@ -258,12 +258,12 @@ func join(run []protocol.Entry) (json.RawMessage, bool) {
 	}
 	whole = append(whole, '"')
 	event := append(make(json.RawMessage, 0, len(last.Event)+len(whole)), '{')
-	each(last.Event, func(name string, v json.RawMessage) {
+	each(last.Event, func(name []byte, v json.RawMessage) {
 		if len(event) > 1 {
 			event = append(event, ',')
 		}
-		event = append(protocol.AppendString(event, name), ':')
-		if name == "text" || name == "delta" {
+		event = append(protocol.AppendString(event, string(name)), ':')
+		if string(name) == "text" || string(name) == "delta" {
 			v = whole
 		}
 		event = append(event, v...)

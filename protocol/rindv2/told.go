@@ -141,9 +141,9 @@ func unnumbered(line []byte) ([]byte, bool) {
 	}
 	found := false
 	rest := make([]byte, 0, len(line))
-	each(line, func(name string, v json.RawMessage) {
-		rest = append(protocol.AppendString(rest, name), ':')
-		if name == "sequence" {
+	each(line, func(name []byte, v json.RawMessage) {
+		rest = append(protocol.AppendString(rest, string(name)), ':')
+		if string(name) == "sequence" {
 			found = true
 			return
 		}

@@ -387,3 +387,11 @@ func envelope(name string) *rindv2.Envelope {
 	}
 	return nil
 }
+
+// schemas are the protocols that can be described.
+var schemas = map[string]struct {
+	json       func() ([]byte, error)
+	typeScript func() []byte
+}{
+	"rind-v2": {rindv2.Schema, rindv2.TypeScript},
+}

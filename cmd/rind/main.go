@@ -111,7 +111,7 @@ func rootCommand(std *streams) *cobra.Command {
 	root.SetVersionTemplate("rind {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std), appServerCommand(std), fixtureCommand(std),
+		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std), appServerCommand(std), fixtureCommand(std), schemaCommand(std),
 	)
 	return root
 }

@@ -257,10 +257,10 @@ func BenchmarkTellDeltas(b *testing.B) {
 					Text: strings.Repeat("words and ", 8), More: protocol.AssistantPiece{MessageID: "m1", Offset: 80 * i},
 				})
 			}
-			t := rindv2.Teller{Session: "s1"}
 			var out []protocol.Envelope
 			b.ReportAllocs()
 			for b.Loop() {
+				t := rindv2.Teller{Session: "s1"}
 				out = t.Tell(out[:0], entries, merge)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(entries)), "ns/entry")

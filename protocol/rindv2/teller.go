@@ -13,25 +13,27 @@ import (
 // them, or for a follower that lags the pieces of a text as one and only the newest of small news. Whatever it is given, the text it
 // told of a message adds up to that message: what is missing comes as one piece before the message is complete.
 //
-// The zero Teller follows from the beginning. It belongs to the goroutine that writes the connection.
+// It belongs to the goroutine that writes the connection.
 type Teller struct {
 	Session   protocol.SessionID
 	Approvals bool // the client knows approvals, and needs no question in their place
 
-	open textTold // the message being told
+	open map[protocol.TurnID]textTold // of turns with an open message
 }
 
 // textTold is how far the text of one message was told.
 type textTold struct {
 	message string
 	chars   int
-	turn    protocol.TurnID
 }
 
-// Resume sets how much of the open message the connection knows already, in characters: from the snapshot it was given when it
+// Resume sets how much of the open message of a turn the connection knows already, in characters: from the snapshot it was given when it
 // subscribed.
 func (t *Teller) Resume(turn protocol.TurnID, message string, chars int) {
-	t.open = textTold{message, chars, turn}
+	if t.open == nil {
+		t.open = map[protocol.TurnID]textTold{}
+	}
+	t.open[turn] = textTold{message, chars}
 }
 
 // Tell adds to dst what the connection is told of entries, which follow those of the call before; entries of a log that were pruned may be
@@ -41,32 +43,84 @@ func (t *Teller) Tell(dst []protocol.Envelope, entries []protocol.Entry, merge b
 	for i := 0; i < len(entries); {
 		e := &entries[i]
 		n := 1
-		if merge && told[e.Kind].merge == joined {
-			n = t.run(entries[i:])
-		}
-		if !merge || !superseded(entries[i:]) {
-			dst = t.entry(dst, entries[i:i+n])
+		switch told[e.Kind].merge {
+		case joined:
+			var text json.RawMessage
+			n, text = t.run(entries[i:], merge)
+			if text != nil {
+				dst = append(dst, t.retold(&entries[i+n-1], text))
+			}
+		case newest:
+			if !merge || !superseded(entries[i:]) {
+				dst = t.entry(dst, e)
+			}
+		case never:
+			dst = t.entry(dst, e)
 		}
 		i += n
 	}
 	return dst
 }
 
-// run counts the pieces of one text that entries begins with.
-func (t *Teller) run(entries []protocol.Entry) int {
+// run takes the pieces of one text that entries begins with, more than one only where they may be merged, and returns how many they are and
+// what is to be told of them; nil for nothing, because the connection knows it already or misses what comes before.
+func (t *Teller) run(entries []protocol.Entry, merge bool) (n int, say json.RawMessage) {
 	first, ok := readPiece(&entries[0])
 	if !ok {
-		return 1
+		return 1, nil
 	}
-	n := 1
+	n = 1
+	say = t.news(&entries[0], first)
+	if !merge {
+		return n, say
+	}
+	var whole []byte
 	for n < len(entries) && entries[n].Kind == entries[0].Kind && entries[n].Turn == entries[0].Turn {
 		next, ok := readPiece(&entries[n])
 		if !ok || next.of != first.of || next.tool != first.tool {
 			break
 		}
+		if more := t.news(&entries[n], next); more != nil {
+			if whole == nil && say != nil {
+				whole = append(whole, say[:len(say)-1]...)
+			}
+			if whole == nil {
+				say = more
+			} else {
+				whole = append(whole, more[1:len(more)-1]...)
+			}
+		}
 		n++
 	}
-	return n
+	if whole != nil {
+		say = append(whole, '"')
+	}
+	return n, say
+}
+
+// news is what a piece holds that follows on what was told, and counts it as told. Only text of the answer is counted: its pieces say where
+// they belong.
+func (t *Teller) news(e *protocol.Entry, p piece) json.RawMessage {
+	if e.Kind != protocol.KindAssistantDelta || p.of == "" {
+		return p.text
+	}
+	have := t.open[e.Turn]
+	if have.message != p.of {
+		have.chars = 0
+	}
+	chars := charsOf(p.text)
+	switch end := p.offset + chars; {
+	case p.offset > have.chars: // something before it is gone; the tail tells both
+		return nil
+	case end <= have.chars:
+		return nil
+	case p.offset < have.chars:
+		text, _ := text(p.text)
+		p.text = protocol.AppendString(nil, text[len(protocol.Prefix(text, have.chars-p.offset)):])
+		chars = end - have.chars
+	}
+	t.Resume(e.Turn, p.of, have.chars+chars)
+	return p.text
 }
 
 // superseded reports whether a newer one of the same news follows the first of entries before anything durable does.
@@ -115,53 +169,49 @@ func subject(e *protocol.Entry) (id string) {
 	return id
 }
 
-// entry tells one entry, or a run of pieces as one.
-func (t *Teller) entry(dst []protocol.Envelope, run []protocol.Entry) []protocol.Envelope {
-	last := &run[len(run)-1]
-	switch last.Kind {
-	case protocol.KindAssistantDelta:
-		t.say(run)
+// entry tells one entry.
+func (t *Teller) entry(dst []protocol.Envelope, e *protocol.Entry) []protocol.Envelope {
+	switch e.Kind {
 	case protocol.KindAssistantMessageCompleted:
-		dst = t.tail(dst, last)
+		dst = t.tail(dst, e)
+	case protocol.KindTurnStepRetry, protocol.KindTurnCompleted, protocol.KindTurnFailed, protocol.KindTurnCancelled:
+		delete(t.open, e.Turn)
 	}
-	env, ok := EnvelopeOf(t.Session, last)
+	env, ok := EnvelopeOf(t.Session, e)
 	if !ok {
 		return dst
 	}
-	if len(run) > 1 {
-		if env.Event, ok = join(run); !ok {
-			for i := range run {
-				one, _ := EnvelopeOf(t.Session, &run[i])
-				dst = append(dst, one)
-			}
-			return dst
-		}
-	}
 	dst = append(dst, env)
-	if f := told[last.Kind].inPlace; f != nil && !t.Approvals {
-		if q, ok := f(t.Session, last); ok {
+	if f := told[e.Kind].inPlace; f != nil && !t.Approvals {
+		if q, ok := f(t.Session, e); ok {
 			dst = append(dst, q)
 		}
 	}
 	return dst
 }
 
-// say counts the text of pieces as told.
-func (t *Teller) say(run []protocol.Entry) {
-	for i := range run {
-		p, ok := readPiece(&run[i])
-		if !ok {
-			continue
-		}
-		if t.open.message != p.of || t.open.turn != run[i].Turn {
-			t.open = textTold{p.of, 0, run[i].Turn}
-		}
-		t.open.chars += charsOf(p.text)
+// retold is the envelope of a piece with another text: its id and time, and all its other members.
+func (t *Teller) retold(e *protocol.Entry, text json.RawMessage) protocol.Envelope {
+	env, _ := EnvelopeOf(t.Session, e)
+	if p, ok := readPiece(e); ok && &p.text[0] == &text[0] {
+		return env // the stored bytes are told
 	}
+	event := append(make(json.RawMessage, 0, len(e.Event)+len(text)), '{')
+	each(e.Event, func(name []byte, v json.RawMessage) {
+		if len(event) > 1 {
+			event = append(event, ',')
+		}
+		event = append(protocol.AppendString(event, string(name)), ':')
+		if string(name) == "text" || string(name) == "delta" {
+			v = text
+		}
+		event = append(event, v...)
+	})
+	env.Event = append(event, '}')
+	return env
 }
 
-// tail tells what a message holds beyond what was told of it, in one piece, before the message. Nothing is told of a message that this
-// connection was told nothing of because it has no pieces to begin with: then its whole text is the piece.
+// tail tells what a message holds beyond what was told of it, in one piece, before the message: its whole text where it never had pieces.
 func (t *Teller) tail(dst []protocol.Envelope, e *protocol.Entry) []protocol.Envelope {
 	var content, message string
 	each(e.Event, func(name []byte, v json.RawMessage) {
@@ -173,10 +223,10 @@ func (t *Teller) tail(dst []protocol.Envelope, e *protocol.Entry) []protocol.Env
 		}
 	})
 	from := 0
-	if t.open.message == message && t.open.turn == e.Turn {
-		from = t.open.chars
+	if have := t.open[e.Turn]; have.message == message {
+		from = have.chars
 	}
-	t.open = textTold{}
+	delete(t.open, e.Turn)
 	rest := content[len(protocol.Prefix(content, from)):]
 	if rest == "" {
 		return dst
@@ -192,12 +242,13 @@ func (t *Teller) tail(dst []protocol.Envelope, e *protocol.Entry) []protocol.Env
 
 // piece is a piece of a text, as stored.
 type piece struct {
-	of   string          // message or call
-	tool string          // of a call
-	text json.RawMessage // JSON string
+	of     string          // message or call
+	tool   string          // of a call
+	offset int             // characters of the message before it
+	text   json.RawMessage // JSON string
 }
 
-// readPiece reads a delta without decoding its text. Messages of older logs may have no id; then all pieces of a turn belong together.
+// readPiece reads a delta without decoding its text.
 func readPiece(e *protocol.Entry) (p piece, ok bool) {
 	if e.Event == nil {
 		return piece{}, false
@@ -214,8 +265,12 @@ func readPiece(e *protocol.Entry) (p piece, ok bool) {
 	})
 	if e.More != nil && e.Kind != protocol.KindToolInputDelta {
 		each(e.More, func(name []byte, v json.RawMessage) {
-			if string(name) == "m" {
+			switch string(name) {
+			case "m":
 				p.of, _ = text(v)
+			case "o":
+				n, _ := integer(v)
+				p.offset = int(n)
 			}
 		})
 	}
@@ -237,36 +292,4 @@ func charsOf(j json.RawMessage) int {
 		}
 	}
 	return n
-}
-
-// join makes one event of several pieces of a text: the id and time of the last, the text of all.
-func join(run []protocol.Entry) (json.RawMessage, bool) {
-	size := 0
-	pieces := make([]piece, len(run))
-	for i := range run {
-		p, ok := readPiece(&run[i])
-		if !ok {
-			return nil, false
-		}
-		pieces[i] = p
-		size += len(p.text)
-	}
-	last := &run[len(run)-1]
-	whole := append(make([]byte, 0, size+2), '"')
-	for _, p := range pieces {
-		whole = append(whole, p.text[1:len(p.text)-1]...)
-	}
-	whole = append(whole, '"')
-	event := append(make(json.RawMessage, 0, len(last.Event)+len(whole)), '{')
-	each(last.Event, func(name []byte, v json.RawMessage) {
-		if len(event) > 1 {
-			event = append(event, ',')
-		}
-		event = append(protocol.AppendString(event, string(name)), ':')
-		if string(name) == "text" || string(name) == "delta" {
-			v = whole
-		}
-		event = append(event, v...)
-	})
-	return append(event, '}'), true
 }

@@ -24,7 +24,7 @@ func diskFull(path string) bool {
 // writable asks whether the file and its folder, where its side files are made, may be written.
 func writable(path string) error {
 	for _, p := range []string{path, filepath.Dir(path)} {
-		if err := unix.Access(p, unix.W_OK); err != nil {
+		if err := unix.Faccessat(unix.AT_FDCWD, p, unix.W_OK, unix.AT_EACCESS); err != nil {
 			return &os.PathError{Op: "write", Path: p, Err: err}
 		}
 	}

@@ -3,9 +3,10 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
-// LimitPages makes the file full at n pages.
+// LimitPages makes the file full at n pages, until the write connection is made anew.
 func (s *Store) LimitPages(ctx context.Context, n int) {
 	if err := s.alone(ctx, func(ctx context.Context, w *writer) error {
 		_, err := w.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", n))
@@ -13,4 +14,36 @@ func (s *Store) LimitPages(ctx context.Context, n int) {
 	}); err != nil {
 		panic(err)
 	}
+}
+
+// Synchronous returns the level of the write connection: 1 NORMAL, 2 FULL.
+func (s *Store) Synchronous(ctx context.Context) (level int, err error) {
+	err = s.alone(ctx, func(ctx context.Context, w *writer) error {
+		return w.conn.QueryRowContext(ctx, "PRAGMA synchronous").Scan(&level)
+	})
+	return level, err
+}
+
+// Alive asks whether an instance lives, as another process would.
+func Alive(locks, id string) bool { return (&instance{dir: locks, id: "asker"}).alive(id) }
+
+// ShortenWaits makes the limits of waiting short and returns how to put them back.
+func ShortenWaits(busy, idle time.Duration) (restore func()) {
+	b, i := busyLimit, checkpointIdle
+	busyLimit, checkpointIdle = busy, idle
+	return func() { busyLimit, checkpointIdle = b, i }
+}
+
+// NextSchema makes this the version after ours, whose migration adds a column and a table.
+func NextSchema(breaking bool) (restore func()) {
+	m, n, r := migrations, schemaNumber, schemaReadable
+	migrations = append(migrations[:len(migrations):len(migrations)], migration{
+		sql:      "ALTER TABLE sessions ADD COLUMN of_tomorrow TEXT; CREATE TABLE tomorrow (id INTEGER PRIMARY KEY, x TEXT);",
+		breaking: breaking,
+	})
+	schemaNumber++
+	if breaking {
+		schemaReadable = schemaNumber
+	}
+	return func() { migrations, schemaNumber, schemaReadable = m, n, r }
 }

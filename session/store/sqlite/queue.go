@@ -18,12 +18,11 @@ const (
 	groupBytes   = 1 << 20
 )
 
-// The WAL is emptied when nothing was written for a while, and when it has become large because readers kept the usual checkpoint
-// from starting over.
-const (
-	checkpointIdle = 2 * time.Second
-	walLarge       = 16 << 20
-)
+// checkpointIdle is how long nothing was written before the WAL is emptied. Tests shorten it.
+var checkpointIdle = 2 * time.Second
+
+// walLarge is the size at which the WAL is emptied between writes, because readers kept the usual checkpoint from starting over.
+const walLarge = 16 << 20
 
 // op is one piece of work for the writer: an append, or a function run in a transaction or outside one. It is asked for in order and
 // answered in order.

@@ -17,7 +17,7 @@ import (
 const entryColumns = "e.seq, coalesce(t.turn, ''), e.kind, e.time, e.event, e.more, e.number, e.count"
 
 // entries runs a query over entryColumns. All rows are read before it returns: no read transaction stays open.
-func (s *Store) entries(ctx context.Context, limit int, query string, args ...any) ([]session.Entry, error) {
+func (s *Store) entries(ctx context.Context, what string, limit int, query string, args ...any) ([]session.Entry, error) {
 	db, err := s.db(ctx)
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (s *Store) entries(ctx context.Context, limit int, query string, args ...an
 			e.Seq, e.Turn, e.Kind, e.Time = session.Seq(seq), session.TurnID(turn), protocol.Kind(kind), time.UnixMicro(micros).UTC()
 			e.Event, e.More = event, more
 			if event != nil && !json.Valid(event) || more != nil && !json.Valid(more) {
-				return nil, fmt.Errorf("%w: %s: entry %d is not readable", session.ErrCorrupt, s.path, seq)
+				return nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
 			}
 			out = append(out, e)
 		}
@@ -74,7 +74,7 @@ func (s *Store) exists(ctx context.Context, id session.SessionID, n int) error {
 
 // Read implements session.Log.
 func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
-	out, err := s.entries(ctx, limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq > ?"+
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq > ?"+
 		inView(v)+" ORDER BY e.seq LIMIT ?", string(id), int64(after), limit)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 	if before == 0 {
 		before = 1 << 62
 	}
-	out, err := s.entries(ctx, limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq < ?"+
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq < ?"+
 		inView(v)+" ORDER BY e.seq DESC LIMIT ?", string(id), int64(before), limit)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 
 // ReadTurn implements session.Log.
 func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
-	out, err := s.entries(ctx, limit, "SELECT "+entryColumns+" FROM entries e JOIN turns t ON t.id = e.turn WHERE e.turn = (SELECT id FROM turns WHERE turn = ?) AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
+	out, err := s.entries(ctx, "turn "+string(turn), limit, "SELECT "+entryColumns+" FROM entries e JOIN turns t ON t.id = e.turn WHERE e.turn = (SELECT id FROM turns WHERE turn = ?) AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
 		string(turn), after-1, after, limit)
 	if err != nil || len(out) > 0 {
 		return out, err

@@ -6,19 +6,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/rind-dev/rind/session"
 )
 
 // Schema numbers. A file says which schema its last writer had ("written_by", also PRAGMA user_version) and which is the oldest that
-// may work on it ("readable_from"): additive migrations leave the latter, so that two versions of ours work on one file.
-const (
+// may work on it ("readable_from"): additive migrations leave the latter, so that two versions of ours work on one file. Tests play the
+// next version.
+var (
 	schemaNumber   = 1
 	schemaReadable = 1
 )
 
-// migrations[n] brings a file from schema n to n+1, in one transaction. They only add.
-var migrations = []string{`
+// migration is one step of the schema. A breaking one is not readable for older versions, and the file is copied before it.
+type migration struct {
+	sql      string
+	breaking bool
+}
+
+// migrations[n] brings a file from schema n to n+1. All that are missing are one transaction.
+var migrations = []migration{{sql: `
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE sessions (
   id INTEGER PRIMARY KEY,
@@ -82,7 +90,7 @@ CREATE TABLE samples (
   input INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL, reasoning INTEGER NOT NULL, compaction INTEGER NOT NULL
 );
 CREATE INDEX samples_time ON samples (time);
-`}
+`}}
 
 // migrate brings the file to our schema, or says why it cannot be worked on. A file that is current, or of a newer version, is only read.
 func (s *Store) migrate() error {
@@ -103,7 +111,8 @@ func (s *Store) migrate() error {
 	if at >= schemaNumber {
 		return nil
 	}
-	if at > 0 {
+	breaks := slices.ContainsFunc(migrations[at:], func(m migration) bool { return m.breaking })
+	if at > 0 && breaks {
 		if err := s.backup(at); err != nil {
 			return err
 		}
@@ -180,7 +189,7 @@ func (s *Store) upgrade(ctx context.Context, conn *sql.Conn) error {
 	var at int
 	err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&at)
 	for ; err == nil && at < schemaNumber; at++ {
-		err = exec(migrations[at])
+		err = exec(migrations[at].sql)
 	}
 	if err == nil {
 		err = exec(fmt.Sprintf(`INSERT INTO meta (name, value) VALUES ('written_by', %d), ('readable_from', %d) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)`, schemaNumber, schemaReadable))
@@ -198,20 +207,30 @@ func (s *Store) upgrade(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// backup copies the file before it is migrated.
+// backup copies the file before it is migrated. Of processes that start at once the first copy stays: it was made before any of them
+// could change the file.
 func (s *Store) backup(at int) error {
 	name := fmt.Sprintf("%s.schema%d", s.path, at)
 	if _, err := os.Stat(name); err == nil {
 		return nil
 	}
-	db, err := sql.Open("sqlite", s.dsn(readWrite))
-	if err != nil {
-		return s.fault("back up", err)
+	own := name + "." + s.inst.id
+	defer os.Remove(own)
+	err := s.connected(readWrite, func(ctx context.Context, conn *sql.Conn) error {
+		_, err := retry(ctx, func() (nothing, error) {
+			_ = os.Remove(own)
+			_, err := conn.ExecContext(ctx, "VACUUM INTO ?", own)
+			return nothing{}, err
+		})
+		return err
+	})
+	if err == nil {
+		err = os.Chmod(own, 0o600)
 	}
-	defer db.Close()
-	if _, err := db.Exec("VACUUM INTO ?", name); err != nil {
-		_ = os.Remove(name)
-		return s.fault("back up", err)
+	if err == nil {
+		if err = os.Link(own, name); errors.Is(err, os.ErrExist) {
+			err = nil
+		}
 	}
-	return os.Chmod(name, 0o600)
+	return s.fault("back up", err)
 }

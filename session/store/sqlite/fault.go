@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -67,10 +66,11 @@ func (s *Store) fault(doing string, err error) error {
 		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
 			return fmt.Errorf("%w: %s: run 'rind doctor'; the file was left as it is", session.ErrCorrupt, s.path)
 		case sqlite3.SQLITE_IOERR:
-			if diskFull(s.path) || strings.Contains(err.Error(), "no space") {
+			// A write that failed without a word for it is a quota or a limit of the process; other failures beside a full disk are its doing too.
+			if c := e.Code(); c == sqlite3.SQLITE_IOERR_WRITE || c == sqlite3.SQLITE_IOERR_SHMSIZE || diskFull(s.path) {
 				return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
 			}
-			return fmt.Errorf("%w: %s: input/output error (%d)", session.ErrReadOnly, s.path, e.Code())
+			return fmt.Errorf("%w: %s: input/output error (%d): check the disk", session.ErrReadOnly, s.path, e.Code())
 		}
 	}
 	if errors.Is(err, syscall.ENOSPC) {

@@ -102,7 +102,7 @@ func (s *Store) openFile(o *opening) {
 		if m == immutable {
 			read.SetMaxIdleConns(-1)
 		}
-		s.read, s.readOnly = read, why
+		s.read, s.mode, s.readOnly = read, m, why
 	}
 	o.err, s.opening = err, nil
 	s.mu.Unlock()

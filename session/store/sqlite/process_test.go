@@ -24,10 +24,18 @@ import (
 	"github.com/rind-dev/rind/session/store/storetest"
 )
 
-// TestMain lets the test binary be another process on the same store: RIND_STORE_CHILD is "path session seconds kill".
+// TestMain lets the test binary be another process on the same store: RIND_STORE_CHILD is "path session seconds kill" in lines. The one of
+// RIND_STORE_NEXT has the next schema; RIND_STORE_LIMIT is the most bytes a file may have, and makes it a different test.
 func TestMain(m *testing.M) {
+	if os.Getenv("RIND_STORE_NEXT") != "" {
+		sqlite.NextSchema(true)
+	}
 	if spec := os.Getenv("RIND_STORE_CHILD"); spec != "" {
-		if err := child(strings.Split(spec, "\n")); err != nil {
+		run := child
+		if os.Getenv("RIND_STORE_LIMIT") != "" {
+			run = limited
+		}
+		if err := run(strings.Split(spec, "\n")); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -84,10 +92,10 @@ func child(spec []string) error {
 	return s.Close()
 }
 
-func start(t *testing.T, path, id string, seconds float64, kill string) (*exec.Cmd, *strings.Builder) {
+func start(t *testing.T, path, id string, seconds float64, kill string, env ...string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "RIND_STORE_CHILD="+strings.Join([]string{path, id, fmt.Sprint(seconds), kill}, "\n"))
+	cmd.Env = append(append(os.Environ(), env...), "RIND_STORE_CHILD="+strings.Join([]string{path, id, fmt.Sprint(seconds), kill}, "\n"))
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
 	if err := cmd.Start(); err != nil {

@@ -43,7 +43,8 @@ type Store struct {
 	closed   bool
 	read     *sql.DB  // nil until the file is open
 	opening  *opening // nil while nobody opens it
-	readOnly error    // why the open file cannot be written; nil when it can
+	mode     mode     // of the open file
+	readOnly error    // why it cannot be written; nil when it can
 	queue    []*op
 	writing  chan struct{} // closed when the writer goroutine has ended; nil while there is none
 	watchers sync.WaitGroup

@@ -72,6 +72,7 @@ type watcher struct {
 	touched int64 // newest place in the order of activity it saw
 	letter  int64 // newest letter it saw
 	looked  bool
+	once    bool // the connection sees the file as it was when it was opened
 	began   bool // what is new now happened after the call of Watch
 }
 
@@ -96,7 +97,7 @@ func (v *watcher) changed(ctx context.Context) ([]session.SessionID, error) {
 		if err := v.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
 			return nil, err
 		}
-		if v.looked && version == v.version {
+		if v.looked && version == v.version && !v.once {
 			return nil, nil
 		}
 		ids, err := v.news(ctx)
@@ -105,6 +106,9 @@ func (v *watcher) changed(ctx context.Context) ([]session.SessionID, error) {
 		}
 		return ids, err
 	})
+	if v.once {
+		v.close()
+	}
 	return ids, v.s.fault("watch", err)
 }
 
@@ -122,10 +126,7 @@ func (v *watcher) open(ctx context.Context) error {
 		return err
 	}
 	v.s.mu.Lock()
-	m := readWrite
-	if v.s.readOnly != nil {
-		m = readOnly
-	}
+	m := v.s.mode
 	v.s.mu.Unlock()
 	db, err := sql.Open("sqlite", v.s.dsn(m))
 	if err != nil {
@@ -136,7 +137,7 @@ func (v *watcher) open(ctx context.Context) error {
 		_ = db.Close()
 		return v.s.fault("watch", err)
 	}
-	v.db, v.conn = db, conn
+	v.db, v.conn, v.once = db, conn, m == immutable
 	return nil
 }
 

@@ -38,6 +38,7 @@ func TestADraftLeavesNothingUntilItIsUsed(t *testing.T) {
 				t.Errorf("mode %q, title %q, draft %v", v.Sel.Mode, v.Title, v.Draft)
 			}
 		})
+		synctest.Wait() // the lease is given back behind the answer
 		m, err := h.store.Session(context.Background(), s.ID)
 		if err != nil || m.Title != "My name" || !m.UserPrompt || m.Owner != "" {
 			t.Errorf("stored row %+v, %v: an idle session is owned by nobody", m, err)

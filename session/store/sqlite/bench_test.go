@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -71,4 +72,88 @@ func Benchmark64Producers(b *testing.B) {
 		})
 	}
 	wg.Wait()
+}
+
+// BenchmarkRead10000 reads a session of 10,000 events in pages; BenchmarkBareSelect10000 is the same rows in a bare loop, for the ratio.
+func BenchmarkRead10000(b *testing.B) {
+	s, _ := tenThousand(b)
+	for b.Loop() {
+		n := 0
+		for at := session.Seq(0); ; {
+			page, err := s.Read(b.Context(), "s", at, 512, protocol.ViewAll)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if len(page) == 0 {
+				break
+			}
+			n, at = n+len(page), page[len(page)-1].Seq
+		}
+		if n != 10_000 {
+			b.Fatalf("%d events", n)
+		}
+	}
+}
+
+func BenchmarkBareSelect10000(b *testing.B) {
+	_, path := tenThousand(b)
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	for b.Loop() {
+		rows, err := db.QueryContext(b.Context(), "SELECT seq, kind, time, event, more FROM entries WHERE session = 1 ORDER BY seq")
+		if err != nil {
+			b.Fatal(err)
+		}
+		n := 0
+		for rows.Next() {
+			var seq, kind, micros int64
+			var event, more []byte
+			if err := rows.Scan(&seq, &kind, &micros, &event, &more); err != nil {
+				b.Fatal(err)
+			}
+			n++
+		}
+		if err := rows.Close(); err != nil || n != 10_000 {
+			b.Fatalf("%d events, %v", n, err)
+		}
+	}
+}
+
+// BenchmarkFactsAmongIncrements reads a page of the facts of a session of 10,000 entries, one in a hundred of which is a fact.
+func BenchmarkFactsAmongIncrements(b *testing.B) {
+	s, _ := tenThousand(b)
+	for b.Loop() {
+		page, err := s.Read(b.Context(), "s", 0, 100, protocol.ViewDurable)
+		if err != nil || len(page) != 100 {
+			b.Fatalf("%d facts, %v", len(page), err)
+		}
+	}
+}
+
+func tenThousand(b *testing.B) (*sqlite.Store, string) {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "sessions", "rind.db")
+	s, err := sqlite.Open(path, sqlite.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	l := benchLease(b, s, "s")
+	for at := session.Seq(0); at < 10_000; at += 500 {
+		var batch session.Batch
+		for i := range session.Seq(500) {
+			var body protocol.Body = &protocol.AssistantDelta{Text: "some text of a model, as it comes"}
+			if i%100 == 99 {
+				body = &protocol.AssistantMessageCompleted{Content: "the whole text of a model, as it came"}
+			}
+			batch.Entries = append(batch.Entries, storetest.Entry(at+i+1, "00000000000000000000000000000001", body))
+		}
+		if err := storetest.Append(s, l, batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return s, path
 }

@@ -197,13 +197,10 @@ func TestKillAtEveryPointKeepsWhatWasAcknowledgedAndTheLeaseIsTakenOver(t *testi
 }
 
 func TestAStoppedOwnerIsStillTheOwner(t *testing.T) {
+	defer sqlite.ShortenWaits(time.Second, time.Hour)()
 	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
 	cmd, _ := start(t, path, "s", 20, "")
-	s, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := open(t, path)
 	deadline := time.Now().Add(10 * time.Second)
 	for {
 		if m, err := s.Session(context.Background(), "s"); err == nil && m.OwnerAlive {
@@ -225,4 +222,5 @@ func TestAStoppedOwnerIsStillTheOwner(t *testing.T) {
 	if _, err := s.Acquire(context.Background(), "s"); err != nil {
 		t.Errorf("lease of a dead owner: %v", err)
 	}
+	_ = s.Close() // before the limits are as they were
 }

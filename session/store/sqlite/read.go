@@ -14,53 +14,105 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-const entryColumns = "e.seq, coalesce(t.turn, ''), e.kind, e.time, e.event, e.more, e.number, e.count"
+const entryColumns = "e.seq, e.turn, e.kind, e.time, e.event, e.more, e.number, e.count"
 
-// entries runs a query over entryColumns. All rows are read before it returns: no read transaction stays open.
+// entries runs a query over entryColumns. All rows are read, and the transaction is over, before it returns.
 func (s *Store) entries(ctx context.Context, what string, limit int, query string, args ...any) ([]session.Entry, error) {
 	db, err := s.db(ctx)
 	if err != nil {
 		return nil, err
 	}
 	out, err := retry(ctx, func() ([]session.Entry, error) {
-		rows, err := db.QueryContext(ctx, query, args...)
+		tx, err := db.BeginTx(ctx, nil) // rows and their turns are of one moment
 		if err != nil {
 			return nil, err
 		}
-		defer rows.Close()
-		out := make([]session.Entry, 0, min(limit, 256))
-		for rows.Next() {
-			var e session.Entry
-			var turn string
-			var seq, kind, micros int64
-			var event, more []byte
-			if err := rows.Scan(&seq, &turn, &kind, &micros, &event, &more, &e.PortableFirst, &e.PortableCount); err != nil {
-				return nil, err
-			}
-			e.Seq, e.Turn, e.Kind, e.Time = session.Seq(seq), session.TurnID(turn), protocol.Kind(kind), time.UnixMicro(micros).UTC()
-			e.Event, e.More = event, more
-			if event != nil && !json.Valid(event) || more != nil && !json.Valid(more) {
-				return nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
-			}
-			out = append(out, e)
-		}
-		return out, rows.Err()
+		defer tx.Rollback()
+		return s.page(ctx, tx, what, limit, query, args)
 	})
 	return out, s.fault("read", err)
 }
 
-// inView is the condition of a view. Facts are found through an index of their own, so that a page costs the same however
-// many increments lie between.
-func inView(v protocol.View) string {
+func (s *Store) page(ctx context.Context, tx *sql.Tx, what string, limit int, query string, args []any) ([]session.Entry, error) {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := make([]session.Entry, 0, min(limit, 256))
+	var turn sql.NullInt64
+	var seq, kind, micros int64
+	var event, more []byte
+	var first int64
+	var count int
+	into := []any{&seq, &turn, &kind, &micros, &event, &more, &first, &count}
+	spans := make([]span, 0, 8) // neighbours are mostly of one turn
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return nil, err
+		}
+		if event != nil && !json.Valid(event) || more != nil && !json.Valid(more) {
+			return nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
+		}
+		if n := len(spans); n == 0 || spans[n-1].turn != turn {
+			spans = append(spans, span{turn: turn})
+		}
+		spans[len(spans)-1].entries++
+		out = append(out, session.Entry{
+			Seq: session.Seq(seq), Kind: protocol.Kind(kind), Time: time.UnixMicro(micros).UTC(), Event: event, More: more,
+			PortableFirst: first, PortableCount: count,
+		})
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return out, nameTurns(ctx, tx, spans, out)
+}
+
+// span is a run of entries of one turn.
+type span struct {
+	turn    sql.NullInt64
+	entries int
+}
+
+// nameTurns fills in the turns of a page. They are looked up once each: joining them to every row costs a quarter of the whole page.
+func nameTurns(ctx context.Context, tx *sql.Tx, spans []span, out []session.Entry) error {
+	names := map[int64]session.TurnID{}
+	at := 0
+	for _, sp := range spans {
+		var name session.TurnID
+		if id := sp.turn; id.Valid {
+			var known bool
+			if name, known = names[id.Int64]; !known {
+				var text string
+				if err := tx.QueryRowContext(ctx, "SELECT turn FROM turns WHERE id = ?", id.Int64).Scan(&text); err != nil && !errors.Is(err, sql.ErrNoRows) {
+					return err
+				}
+				name = session.TurnID(text)
+				names[id.Int64] = name
+			}
+		}
+		for range sp.entries {
+			out[at].Turn = name
+			at++
+		}
+	}
+	return nil
+}
+
+// inView returns where the entries of a view are found and the condition. Facts have an index of their own, so that a page costs the same
+// however many increments lie between; SQLite would not choose it by itself, and refuses the query should it ever not fit.
+func inView(v protocol.View) (table, condition string) {
+	const facts = "entries e INDEXED BY entries_facts"
 	switch v {
 	case protocol.ViewFacts:
-		return " AND e.class = 0"
+		return facts, " AND e.class = 0"
 	case protocol.ViewDurable:
-		return " AND e.class = 0 AND e.view = " + strconv.Itoa(int(protocol.Durable))
+		return facts, " AND e.class = 0 AND e.view = " + strconv.Itoa(int(protocol.Durable))
 	case protocol.ViewTasks:
-		return " AND e.class = 0 AND e.view = " + strconv.Itoa(int(protocol.DurableTask))
+		return facts, " AND e.class = 0 AND e.view = " + strconv.Itoa(int(protocol.DurableTask))
 	default:
-		return ""
+		return "entries e", ""
 	}
 }
 
@@ -74,8 +126,9 @@ func (s *Store) exists(ctx context.Context, id session.SessionID, n int) error {
 
 // Read implements session.Log.
 func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq > ?"+
-		inView(v)+" ORDER BY e.seq LIMIT ?", string(id), int64(after), limit)
+	table, condition := inView(v)
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq > ?"+
+		condition+" ORDER BY e.seq LIMIT ?", string(id), int64(after), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +140,9 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 	if before == 0 {
 		before = 1 << 62
 	}
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM entries e LEFT JOIN turns t ON t.id = e.turn WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq < ?"+
-		inView(v)+" ORDER BY e.seq DESC LIMIT ?", string(id), int64(before), limit)
+	table, condition := inView(v)
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq < ?"+
+		condition+" ORDER BY e.seq DESC LIMIT ?", string(id), int64(before), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +151,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 
 // ReadTurn implements session.Log.
 func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
-	out, err := s.entries(ctx, "turn "+string(turn), limit, "SELECT "+entryColumns+" FROM entries e JOIN turns t ON t.id = e.turn WHERE e.turn = (SELECT id FROM turns WHERE turn = ?) AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
+	out, err := s.entries(ctx, "turn "+string(turn), limit, "SELECT "+entryColumns+" FROM entries e WHERE e.turn = (SELECT id FROM turns WHERE turn = ?) AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
 		string(turn), after-1, after, limit)
 	if err != nil || len(out) > 0 {
 		return out, err

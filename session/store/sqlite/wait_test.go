@@ -173,7 +173,7 @@ func TestTheWALStaysBoundedUnderReaders(t *testing.T) {
 	const batches, each = 100, 200
 	ended := make(chan struct{})
 	var readers sync.WaitGroup
-	for i := range 5 {
+	for i := range 4 {
 		readers.Go(func() {
 			at := session.Seq(0)
 			for stopped := false; ; {

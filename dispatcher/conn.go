@@ -102,6 +102,8 @@ func (c *Conn) Refuse(err error) {
 		switch {
 		case errors.Is(err, frame.ErrTooLong):
 			text = fmt.Sprintf("Request line exceeds %d bytes.", frame.MaxBytes)
+		case errors.Is(err, frame.ErrHeader):
+			text = rindv2.TextBadHeaders
 		case errors.Is(err, frame.ErrUTF8):
 			text = "Request is not valid UTF-8."
 		case errors.Is(err, frame.ErrDepth):
@@ -131,6 +133,7 @@ func (c *Conn) Request(req protocol.Request) {
 		c.out.reply(protocol.Reply{ID: req.ID, Err: &protocol.Error{Kind: kind, Message: fmt.Sprintf(format, args...), Details: details}}, "")
 	}
 	m, known := methods[req.Method]
+	known = known && (m.run != nil || req.ID == nil) // $/cancel_request is a notification: it has no answer, so with an id it is no method
 	c.mu.Lock()
 	_, dup := c.inFlight[id]
 	stopping, ready, flying := c.stopping, c.ready, len(c.inFlight)

@@ -133,7 +133,7 @@ func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writ
 	go c.out.run()
 	read := make(chan error, 1)
 	go func() { // a blocking read of standard input cannot be interrupted: this goroutine may outlive Serve, at the end of the process
-		if how, _, err := c.in.Sniff(1); err == nil && how == frame.Headers {
+		if how, _, err := c.in.Sniff(1); err == nil && how == frame.Headers && (o.Envelope == nil || *o.Envelope == rindv2.JSONRPC) { // a forced rind v2 has lines only
 			c.mu.Lock()
 			c.env, c.how, c.decided = rindv2.JSONRPC, frame.Headers, true
 			c.mu.Unlock()

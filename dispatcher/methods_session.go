@@ -172,7 +172,7 @@ func sessionSwitch(k *call) {
 		return
 	}
 	c := k.c
-	go_ := func() {
+	change := func() {
 		s, err := c.d.cfg.Sessions.Open(context.Background(), id)
 		if err != nil {
 			k.fail(err)
@@ -185,7 +185,7 @@ func sessionSwitch(k *call) {
 	cur := c.current
 	c.mu.Unlock()
 	if cur == nil || !c.legacy() {
-		go_()
+		change()
 		return
 	}
 	busy := make(chan bool, 1)
@@ -196,7 +196,7 @@ func sessionSwitch(k *call) {
 		k.fail(protocol.Errorf(protocol.TurnActive, "Cannot switch sessions while a turn is running."))
 		return
 	}
-	go_()
+	change()
 }
 
 func sessionFork(k *call) {

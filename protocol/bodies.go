@@ -385,7 +385,8 @@ type ApprovalRequested struct {
 	More       struct {
 		QuestionEventID string          `json:"qid,omitempty"` // event_id of the question older clients get in its place
 		Description     string          `json:"description,omitempty"`
-		Rule            json.RawMessage `json:"rule,omitempty"` // what allow_always and reject_always would remember
+		Rule            json.RawMessage `json:"rule,omitempty"`    // what allow_always and reject_always would remember
+		Outside         []string        `json:"outside,omitempty"` // absolute paths outside the roots that consent is asked for
 	} `json:"-"`
 }
 
@@ -403,7 +404,8 @@ type ToolCallStarted struct {
 	ToolCallID string `json:"tool_call_id"`
 	ToolName   string `json:"tool_name"`
 	More       struct {
-		ReadOnly bool `json:"ro,omitempty"` // may run again after a crash
+		ReadOnly bool     `json:"ro,omitempty"`      // may run again after a crash
+		Outside  []string `json:"outside,omitempty"` // absolute paths outside the roots that it may touch
 	} `json:"-"`
 }
 
@@ -472,6 +474,22 @@ type FileChange struct {
 	} `json:"-"`
 }
 
+// Touch is one file that a command changed.
+type Touch struct {
+	Path   string `json:"path"`             // absolute
+	Kind   string `json:"kind"`             // created, modified, removed
+	Before string `json:"before,omitempty"` // digest of the kept content from before; "" where it was not kept or there was none
+	After  string `json:"after,omitempty"`  // digest of the content after; "" where it is gone or too large
+}
+
+// Touched is what a command changed in the workspace, as far as it can be told.
+type Touched struct {
+	Files []Touch `json:"files,omitempty"`
+	More  int     `json:"more,omitempty"` // further files that are not listed
+	// Unknown: the workspace is too large to be looked through, or the look was cut short.
+	Unknown bool `json:"unknown,omitempty"`
+}
+
 // ToolResult closes a tool call.
 type ToolResult struct {
 	ToolCallID  string `json:"tool_call_id"`
@@ -482,9 +500,10 @@ type ToolResult struct {
 	ErrorSource string `json:"error_source"`
 	DurationMS  int64  `json:"duration_ms"`
 	More        struct {
-		ModelText   string `json:"model,omitempty"` // what the model is given, where it differs from Result
-		Attachments []Part `json:"attachments,omitempty"`
-		Truncated   bool   `json:"truncated,omitempty"`
+		ModelText   string   `json:"model,omitempty"` // what the model is given, where it differs from Result
+		Attachments []Part   `json:"attachments,omitempty"`
+		Truncated   bool     `json:"truncated,omitempty"`
+		Touched     *Touched `json:"touched,omitempty"` // files a command changed beside its work
 	} `json:"-"`
 }
 

@@ -113,8 +113,8 @@ func (s *Session) ResolveApproval(action, option string, done func(error)) {
 
 func (s *Session) resolveApproval(action, option string, done func(error)) {
 	open, a := s.findAction(func(a *Action) bool { return a.ID == action && !a.Question })
-	if a == nil {
-		if s.resolvedBefore(action) {
+	if a == nil || s.answered[action] {
+		if s.answered[action] || s.resolvedBefore(action) {
 			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
 			return
 		}
@@ -136,12 +136,35 @@ func (s *Session) resolveApproval(action, option string, done func(error)) {
 	if allowed {
 		b.Outcome = protocol.OutcomeAllowed
 	}
-	if strings.HasSuffix(chosen.Kind, "_always") && a.Approval.More.Rule != nil && s.all.cfg.Policy != nil {
-		if err := s.all.cfg.Policy.Remember(context.Background(), s.next.Workspace, a.Approval.More.Rule, allowed); err != nil {
+	s.answered[action] = true
+	settled := done
+	done = func(err error) {
+		if err != nil {
+			delete(s.answered, action) // it is open still, or somebody else's
+		}
+		settled(err)
+	}
+	resolve := func() {
+		if open, a = s.findAction(func(a *Action) bool { return a.ID == action && !a.Question }); a == nil {
+			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
+			return
+		}
+		s.resolve(open, a, b, answer{allowed: allowed}, letter{Op: "approval", Action: action, Option: option}, done)
+	}
+	if !strings.HasSuffix(chosen.Kind, "_always") || a.Approval.More.Rule == nil || s.all.cfg.Policy == nil {
+		resolve()
+		return
+	}
+	// The rule is down before the answer is, so that no crash leaves an answer without it; the store is not waited for here.
+	rule, workspace := a.Approval.More.Rule, s.next.Workspace
+	go func() {
+		if err := s.all.cfg.Policy.Remember(context.Background(), workspace, rule, allowed); err != nil {
 			s.log().Warn("remember consent", "session", s.ID, "err", err)
 		}
-	}
-	s.resolve(open, a, b, answer{allowed: allowed}, letter{Op: "approval", Action: action, Option: option}, done)
+		if !s.post(resolve) {
+			settled(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action))
+		}
+	}()
 }
 
 // resolvedBefore looks for an approval's answer in the log.

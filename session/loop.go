@@ -34,7 +34,8 @@ type Loop struct {
 	Now    func() time.Time
 	// Unattended: nobody can be asked; what needs consent is rejected as ApprovalUnavailable.
 	Unattended bool
-	System     func(workspace string) string
+	Guide      Guide
+	Sandbox    string                    // what commands run in, for the first approval of a session; "" says nothing
 	Outputs    func(id SessionID) string // directory for results too long to show
 	Roots      func(workspace string) []string
 	// Pause waits between retries; tests replace it. It returns the cause of ctx when that ends first.
@@ -52,8 +53,8 @@ func NewLoop(l Loop) (*Loop, error) {
 	if l.Now == nil {
 		l.Now = time.Now
 	}
-	if l.System == nil {
-		l.System = func(string) string { return "" }
+	if l.Guide == nil {
+		l.Guide = noGuide{}
 	}
 	if l.Roots == nil {
 		l.Roots = func(workspace string) []string { return []string{workspace} }
@@ -99,6 +100,7 @@ type work struct {
 	repeats   int
 	lastBatch string
 	estimate  int // tokens of the newest request
+	guide     []GuidePart
 }
 
 // Turn answers t; see Agent.
@@ -210,8 +212,9 @@ func (w *work) messages() ([]Message, error) {
 		}
 	}
 	head := []Message{}
-	if sys := w.System(w.workspace); sys != "" {
-		head = append(head, Message{Role: RoleSystem, Text: sys})
+	w.guide = w.Guide.Parts(w.workspace)
+	if text := guideText(w.guide); text != "" {
+		head = append(head, Message{Role: RoleSystem, Text: text})
 	}
 	for _, m := range w.t.Transient() {
 		head = append(head, Message{Role: RoleSystem, Text: m.Content})

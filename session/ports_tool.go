@@ -25,6 +25,8 @@ type ToolCall struct {
 	Turn      TurnID
 	Roots     []string // absolute; the first is the workspace root and the base of relative paths
 	Outside   []string // absolute paths outside the roots that consent was given for
+	// Reads: the policy allowed the call because it only reads. A tool that can be held to that, by a sandbox, has to be.
+	Reads bool
 }
 
 // Progress is how a running tool tells where it is. Safe for concurrent use; it never blocks on a slow client.
@@ -45,6 +47,7 @@ type ToolResult struct {
 	ModelData   any    // what the model gets in place of Data where that is more than clients get; nil for the same
 	Attachments []protocol.Part
 	Changes     []protocol.FileChange // of tools that write; ToolCallID is filled in by the loop
+	Touched     *protocol.Touched     // files a command changed beside its work; not told, for undo
 	Plan        []protocol.PlanStep   // of update_plan
 }
 
@@ -63,6 +66,7 @@ type Verdict struct {
 	Title     string          // of ask: what will be done
 	Rule      json.RawMessage // of ask: what an always option remembers
 	Outside   []string
+	Reads     bool // of allow: because the call only reads
 }
 
 // Policy decides what may run. The approval mode is the session's.
@@ -70,4 +74,8 @@ type Policy interface {
 	Judge(ctx context.Context, mode string, spec ToolSpec, call ToolCall) (Verdict, error)
 	// Remember stores the rule of an always option for the workspace.
 	Remember(ctx context.Context, workspace string, rule json.RawMessage, allow bool) error
+	// Rules lists what is remembered for a workspace, oldest first.
+	Rules(ctx context.Context, workspace string) ([]Rule, error)
+	// Revoke forgets one; false when there is none.
+	Revoke(ctx context.Context, workspace string, id int64) (bool, error)
 }

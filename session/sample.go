@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -397,7 +398,10 @@ func (w *work) noteContext(msgs []Message) {
 	for _, s := range w.specs {
 		sections[1].Tokens += tokens(len(s.Description) + len(s.Schema) + len(s.Name))
 	}
-	for _, m := range msgs {
+	for i, m := range msgs {
+		if i == 0 && m.Role == RoleSystem && len(w.guide) > 0 {
+			continue // counted by its parts, below
+		}
 		i := map[Role]int{RoleSystem: 0, RoleUser: 2, RoleAssistant: 3, RoleTool: 4}[m.Role]
 		n := len(m.Text)
 		for _, c := range m.Calls {
@@ -406,7 +410,19 @@ func (w *work) noteContext(msgs []Message) {
 		sections[i].Messages++
 		sections[i].Tokens += tokens(n)
 	}
-	b := &protocol.ContextBuilt{MessageCount: len(msgs), Stats: map[string]int{}, Decisions: protocol.ContextDecisions{RindDocsTruncatedScopes: []string{}}}
+	for _, p := range w.guide {
+		i := slices.IndexFunc(sections, func(s protocol.Section) bool { return s.Key == p.Key })
+		if i < 0 {
+			i = len(sections)
+			sections = append(sections, protocol.Section{Key: p.Key, Label: p.Label})
+		}
+		sections[i].Tokens += tokens(len(p.Text))
+	}
+	if len(w.guide) > 0 {
+		sections[0].Messages++
+	}
+	b := &protocol.ContextBuilt{MessageCount: len(msgs), Stats: map[string]int{}, Decisions: protocol.ContextDecisions{RindDocsTruncatedScopes: truncatedScopes(w.guide)}}
+	b.Decisions.RindDocsTruncated = len(b.Decisions.RindDocsTruncatedScopes) > 0
 	for _, s := range sections {
 		b.More.EstimatedTotal += s.Tokens
 		b.Stats[s.Key+"_tokens"] = s.Tokens

@@ -41,8 +41,9 @@ type Session struct {
 	queue       []*Prompt          // waiting prompts
 	keyed       map[string]*Prompt // prompts with an idempotency key that have no answer yet
 	watchers    map[TurnID][]func(Outcome)
-	unsettled   *ending        // a terminal that could not be stored yet
-	reading     map[int64]bool // letters being worked off
+	unsettled   *ending         // a terminal that could not be stored yet
+	reading     map[int64]bool  // letters being worked off
+	answered    map[string]bool // approvals that have an answer on its way or in the log
 	refs        int
 	followers   []*Follower
 	stopping    bool

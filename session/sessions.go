@@ -20,8 +20,8 @@ type Config struct {
 	IDs    protocol.IDs
 	Now    func() time.Time
 	Log    *slog.Logger
-	// System is message 0 of message mode: what the model is told about itself and the workspace.
-	System func(workspace string) string
+	// Guide is message 0 of message mode: what the model is told about itself and the workspace.
+	Guide Guide
 	// ErrorID writes an unexpected error into the log file and returns the id a user may be shown.
 	ErrorID func(err error) string
 	// Outputs names the directory of a session's output files; they are removed with it. May be nil.
@@ -63,8 +63,8 @@ func NewSessions(cfg Config) *Sessions {
 			return id
 		}
 	}
-	if cfg.System == nil {
-		cfg.System = func(string) string { return "" }
+	if cfg.Guide == nil {
+		cfg.Guide = noGuide{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	return &Sessions{cfg: cfg, open: map[SessionID]*Session{}, ctx: ctx, cancel: cancel}
@@ -152,7 +152,7 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 func (ss *Sessions) newSession(id SessionID, st *State) *Session {
 	s := &Session{
 		ID: id, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, shown: st, next: st.clone(), refs: 1,
-		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{},
+		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{},
 	}
 	s.tail.reset(st.Head)
 	return s

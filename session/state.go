@@ -41,6 +41,7 @@ type State struct {
 	Serial          *OpenTurn // the open turn of the serial lane
 	Parallel        map[TurnID]*OpenTurn
 	FreshCompaction bool // nothing was said since the last compaction
+	Asked           bool // consent was asked for before
 }
 
 // stateVersion changes when the fold means something else; older snapshots are then made anew from the log.
@@ -111,6 +112,7 @@ type CallState struct {
 	Duration  int64
 	Answer    *string // to its question, once given
 	Rule      json.RawMessage
+	Outside   []string // what consent was asked for, then what it was started with
 }
 
 // Steps of an open turn.
@@ -261,6 +263,9 @@ func (st *State) Apply(e *Entry, b protocol.Body) {
 		}
 	}
 	if !st.applySession(e, b) {
+		if b, ok := b.(*protocol.ApprovalRequested); ok {
+			st.Asked = st.Asked || b.ToolCallID != ""
+		}
 		st.applyTurn(t, e, b)
 	}
 }
@@ -453,7 +458,7 @@ func (t *OpenTurn) applyCall(e *Entry, b protocol.Body) {
 	switch b := b.(type) {
 	case *protocol.ToolCallStarted:
 		if c := t.call(b.ToolCallID); c != nil {
-			c.Started, c.ReadOnly, c.StartedAt = true, b.More.ReadOnly, e.Time
+			c.Started, c.ReadOnly, c.StartedAt, c.Outside = true, b.More.ReadOnly, e.Time, b.More.Outside
 		}
 	case *protocol.ToolResult:
 		if c := t.call(b.ToolCallID); c != nil {
@@ -466,7 +471,7 @@ func (t *OpenTurn) applyCall(e *Entry, b protocol.Body) {
 			QuestionEventID: b.More.QuestionEventID,
 		})
 		if c := t.call(b.ToolCallID); c != nil {
-			c.Rule = b.More.Rule
+			c.Rule, c.Outside = b.More.Rule, b.More.Outside
 		}
 	case *protocol.UserQuestionRequested:
 		t.Actions = append(t.Actions, &Action{

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +42,9 @@ func (w *work) runCall(ctx context.Context, c *CallState) error {
 		ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: w.Roots(w.workspace),
 	}
 	spec := tool.Spec()
-	if !c.Started {
+	if c.Started { // before a restart: it runs again with what it was given then
+		call.Outside = c.Outside
+	} else {
 		refused, err := w.consent(ctx, spec, &call, c)
 		if err != nil {
 			return err
@@ -50,7 +53,7 @@ func (w *work) runCall(ctx context.Context, c *CallState) error {
 			return w.result(c, 0, refused)
 		}
 		started := &protocol.ToolCallStarted{ToolCallID: c.ID, ToolName: c.Name}
-		started.More.ReadOnly = spec.ReadOnly
+		started.More.ReadOnly, started.More.Outside = spec.ReadOnly, call.Outside
 		if err := w.t.Record(started); err != nil {
 			return err
 		}
@@ -125,9 +128,12 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 			return nil, err
 		}
 	}
-	call.Outside = v.Outside
 	switch {
-	case v.Effect == "allow", v.Effect == "ask" && c.Allowed:
+	case v.Effect == "allow":
+		call.Outside, call.Reads = v.Outside, v.Reads
+		return nil, nil
+	case v.Effect == "ask" && c.Allowed: // what a link leads to by now is not what was asked
+		call.Outside = c.Outside
 		return nil, nil
 	case v.Effect == "deny":
 		r := &ToolResult{Status: protocol.ToolRejected, ErrorType: v.ErrorType, Error: v.Reason}
@@ -141,7 +147,17 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 		}, nil
 	}
 	ask := &protocol.ApprovalRequested{ToolCallID: call.ID, ToolName: call.Name, Title: v.Title, Arguments: call.Arguments}
-	ask.More.Rule = v.Rule
+	ask.More.Rule, ask.More.Outside = v.Rule, v.Outside
+	if err := w.t.View(func(st *State, open *OpenTurn, _ *History) {
+		if slices.ContainsFunc(open.Actions, func(a *Action) bool { return a.CallID == call.ID }) {
+			ask.More.Outside = c.Outside // asked before a restart: consent is for what was asked then
+		}
+		if !st.Asked && w.Sandbox != "" && spec.Kind == "execute" {
+			ask.Title += " (" + w.Sandbox + ")"
+		}
+	}); err != nil {
+		return nil, err
+	}
 	allowed, err := w.t.RequestApproval(ask)
 	if err != nil {
 		return nil, err
@@ -149,6 +165,7 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 	if !allowed {
 		return rejected, nil
 	}
+	call.Outside = ask.More.Outside
 	return nil, nil
 }
 
@@ -267,7 +284,7 @@ func (w *work) result(c *CallState, took time.Duration, r *ToolResult) error {
 	if model != client {
 		b.More.ModelText = model
 	}
-	b.More.Attachments, b.More.Truncated = r.Attachments, cut
+	b.More.Attachments, b.More.Truncated, b.More.Touched = r.Attachments, cut, r.Touched
 	return w.t.Record(append(bodies, b)...)
 }
 

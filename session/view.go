@@ -209,7 +209,7 @@ func (v *View) Wire() ([]Wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.wire(v.s.all.cfg.System(v.Workspace), v.Created), nil
+	return h.wire(guideText(v.s.all.cfg.Guide.Parts(v.Workspace)), v.Created), nil
 }
 
 // ResumePreview is resume_preview of docs/protocol/rind-v2.md section 4.1.

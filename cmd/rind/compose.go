@@ -114,13 +114,13 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	}
 	outputs := func(id session.SessionID) string { return filepath.Join(rt.root, "outputs", string(id)) }
 	loop, err := session.NewLoop(session.Loop{
-		Models: rt.models, Tools: tools(), Log: rt.log, Unattended: o.unattended, System: systemPrompt, Outputs: outputs,
+		Models: rt.models, Tools: tools(), Log: rt.log, Unattended: o.unattended, Guide: guide{}, Outputs: outputs,
 	})
 	if err != nil {
 		return err
 	}
 	rt.all = session.NewSessions(session.Config{
-		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, System: systemPrompt, Outputs: outputs,
+		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, Guide: guide{}, Outputs: outputs,
 		ErrorID: func(err error) string { return rt.record.ErrorID(err) },
 	})
 	return nil

@@ -1,6 +1,24 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/rind-dev/rind/session"
+)
+
+// guide is what a model is told before the conversation.
+type guide struct{}
+
+// Parts implements session.Guide.
+func (guide) Parts(workspace string) []session.GuidePart {
+	return []session.GuidePart{{Key: "system", Label: "System prompt", Text: systemPrompt(workspace)}}
+}
+
+// Skills implements session.Guide.
+func (guide) Skills(string) []session.Skill { return nil }
+
+// Skill implements session.Guide.
+func (guide) Skill(string, string) (session.Skill, bool) { return session.Skill{}, false }
 
 // systemPrompt tells the model what it needs to know and cannot see for itself. Short: every request carries it.
 func systemPrompt(workspace string) string {

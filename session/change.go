@@ -40,7 +40,8 @@ func (s *Session) change(c Change, done func(Selection, string, error)) {
 		if b.SelectionSource == "" {
 			b.SelectionSource = "session"
 		}
-		if s.run != nil || s.starting != nil {
+		// The mode is looked at before each call, the others when a turn begins.
+		if (c.Provider != nil || c.Model != nil || c.Effort != nil) && (s.run != nil || s.starting != nil) {
 			b.Applies = "next_turn"
 		}
 		return b, sel

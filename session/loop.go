@@ -96,7 +96,6 @@ type work struct {
 	t         *Turn
 	model     Selected
 	workspace string
-	mode      string
 	repeats   int
 	lastBatch string
 	estimate  int // tokens of the newest request
@@ -109,7 +108,7 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 	var samplings int
 	var step string
 	if err := t.View(func(st *State, open *OpenTurn, _ *History) {
-		w.workspace, w.mode, samplings, step = st.Workspace, st.Sel.Mode, open.Samplings, open.Step
+		w.workspace, samplings, step = st.Workspace, open.Samplings, open.Step
 	}); err != nil {
 		return "", err
 	}

@@ -81,6 +81,14 @@ type Prompt struct {
 // outcome when the turn has ended, or with an error when there was none.
 func (s *Session) Prompt(req PromptRequest, done func(Outcome, error)) *Prompt {
 	p := &Prompt{s: s, req: req, done: []func(Outcome, error){done}}
+	skills, err := s.all.loadSkills(s.workspace, req.Input) // here, as files are read
+	if err != nil {
+		if !s.post(func() { p.finish(Outcome{}, err) }) {
+			done(Outcome{}, err)
+		}
+		return p
+	}
+	p.req.Skills = append(p.req.Skills, skills...)
 	if !s.post(func() { s.prompt(p) }) {
 		done(Outcome{}, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
 	}

@@ -17,10 +17,11 @@ import (
 // Two folds of the same log run beside each other: next holds what was handed to the store, and decides; shown holds what was
 // acknowledged, and is told. When an append fails, next falls back to shown.
 type Session struct {
-	ID  SessionID
-	all *Sessions
-	box *mailbox
-	end chan struct{} // closed when the goroutine has ended
+	ID        SessionID
+	workspace string // never changes
+	all       *Sessions
+	box       *mailbox
+	end       chan struct{} // closed when the goroutine has ended
 
 	tail *tail
 

@@ -123,8 +123,12 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 		v.Effect = "allow"
 	}
 	if w.Policy != nil {
-		var err error
-		if v, err = w.Policy.Judge(ctx, w.mode, spec, *call); err != nil {
+		mode := ""
+		err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { mode = st.Sel.Mode }) // it may change during a turn
+		if err != nil {
+			return nil, err
+		}
+		if v, err = w.Policy.Judge(ctx, mode, spec, *call); err != nil {
 			return nil, err
 		}
 	}

@@ -204,4 +204,5 @@ type Inbox interface {
 type Store interface {
 	Log
 	Inbox
+	Rules
 }

@@ -25,6 +25,8 @@ type Backing struct {
 	alive    map[string]bool
 	watchers map[*watcher]bool
 	usage    []usage
+	rules    []session.Rule // oldest first
+	nextRule int64
 	touch    int64 // counts activity, so that lists have a total order
 }
 

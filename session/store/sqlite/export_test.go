@@ -47,3 +47,10 @@ func NextSchema(breaking bool) (restore func()) {
 	}
 	return func() { migrations, schemaNumber, schemaReadable = m, n, r }
 }
+
+// FirstSchema makes this the version before ours.
+func FirstSchema() (restore func()) {
+	m, n := migrations, schemaNumber
+	migrations, schemaNumber = migrations[:1:1], 1
+	return func() { migrations, schemaNumber = m, n }
+}

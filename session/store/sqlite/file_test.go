@@ -111,7 +111,7 @@ func TestAFileThatCannotBeUsedIsNamedAndLeftAsItIs(t *testing.T) {
 
 func TestASchemaThatIsNewerButReadableIsWorkedOn(t *testing.T) {
 	path := filled(t)
-	query(t, path, "ALTER TABLE sessions ADD COLUMN of_tomorrow TEXT; CREATE TABLE tomorrow (x); UPDATE meta SET value = 2 WHERE name = 'written_by'; PRAGMA user_version = 2")
+	query(t, path, "ALTER TABLE sessions ADD COLUMN of_tomorrow TEXT; CREATE TABLE tomorrow (x); UPDATE meta SET value = 9 WHERE name = 'written_by'; PRAGMA user_version = 9")
 	s := open(t, path)
 	l, err := s.Acquire(context.Background(), "20260102_101112_0000000a")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestASchemaThatIsNewerButReadableIsWorkedOn(t *testing.T) {
 	if err := storetest.Append(s, l, session.Batch{Entries: []session.Entry{e}}); err != nil {
 		t.Error(err)
 	}
-	if h, err := s.Health(context.Background()); err != nil || h.WrittenBy != 2 {
+	if h, err := s.Health(context.Background()); err != nil || h.WrittenBy != 9 {
 		t.Errorf("health %+v, %v: the newer version's number must stay", h, err)
 	}
 }
@@ -153,7 +153,7 @@ func TestARefusedFileKeepsItsLogToo(t *testing.T) {
 		t.Fatal("there is no WAL to be kept")
 	}
 	s := open(t, path)
-	if _, err := s.Health(t.Context()); !errors.Is(err, session.ErrNewer) || !strings.Contains(err.Error(), "9999") || !strings.Contains(err.Error(), "up to 1") {
+	if _, err := s.Health(t.Context()); !errors.Is(err, session.ErrNewer) || !strings.Contains(err.Error(), "9999") || !strings.Contains(err.Error(), "up to 2") {
 		t.Errorf("health: %v", err)
 	}
 	_ = s.Close()
@@ -298,6 +298,17 @@ func TestTheFirstSchemaStaysReadable(t *testing.T) {
 	}
 	if err := storetest.Append(s, l, session.Batch{Entries: []session.Entry{storetest.Entry(4, "", &protocol.SessionRenamed{Name: "n", Title: "n"})}}); err != nil {
 		t.Error(err)
+	}
+	h, err := s.Health(t.Context())
+	if err != nil || h.WrittenBy < 2 || h.ReadableFrom != 1 || h.Integrity != "ok" {
+		t.Errorf("health after the migration %+v, %v: the first version must be able to go on", h, err)
+	}
+	r, err := s.AddRule(t.Context(), session.Rule{Workspace: "/w", Tool: "bash", Pattern: "make *", Allow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rules, err := s.Rules(t.Context(), "/w"); err != nil || len(rules) != 1 || rules[0] != r {
+		t.Errorf("rules %+v, %v", rules, err)
 	}
 }
 

@@ -78,10 +78,19 @@ type answer[T any] struct {
 // run does one function in a transaction of the writer and waits for it. The function checks before it writes: an error of the port
 // means that it wrote nothing. It may run more than once.
 func run[T any](ctx context.Context, s *Store, do func(ctx context.Context, w *writer) (T, error)) (T, error) {
+	return runAs(ctx, s, false, do)
+}
+
+// runFact is run for what must survive a loss of power too.
+func runFact[T any](ctx context.Context, s *Store, do func(ctx context.Context, w *writer) (T, error)) (T, error) {
+	return runAs(ctx, s, true, do)
+}
+
+func runAs[T any](ctx context.Context, s *Store, fact bool, do func(ctx context.Context, w *writer) (T, error)) (T, error) {
 	var v T
 	ch := make(chan answer[T], 1)
 	s.submit(&op{
-		ctx: ctx, entries: 1, bytes: 256,
+		ctx: ctx, entries: 1, bytes: 256, fact: fact,
 		do:   func(ctx context.Context, w *writer) (err error) { v, err = do(ctx, w); return err },
 		done: func(err error) { ch <- answer[T]{v, err} },
 	})

@@ -33,8 +33,12 @@ func readsOnly(t *testing.T, s *sqlite.Store) {
 	}
 	_, acquired := s.Acquire(ctx, id)
 	_, posted := s.Post(ctx, id, []byte(`{}`))
+	if rules, err := s.Rules(ctx, "/w"); err != nil || len(rules) != 0 {
+		t.Errorf("rules: %v, %v", rules, err)
+	}
+	_, ruled := s.AddRule(ctx, session.Rule{Workspace: "/w"})
 	for what, err := range map[string]error{
-		"create": s.Create(ctx, session.Meta{ID: "x", ConversationID: "x"}), "delete": s.Delete(ctx, id), "acquire": acquired, "post": posted,
+		"create": s.Create(ctx, session.Meta{ID: "x", ConversationID: "x"}), "delete": s.Delete(ctx, id), "acquire": acquired, "post": posted, "rule": ruled,
 	} {
 		if !errors.Is(err, session.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)

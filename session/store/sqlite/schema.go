@@ -15,7 +15,7 @@ import (
 // may work on it ("readable_from"): additive migrations leave the latter, so that two versions of ours work on one file. Tests play the
 // next version.
 var (
-	schemaNumber   = 1
+	schemaNumber   = 2
 	schemaReadable = 1
 )
 
@@ -90,6 +90,11 @@ CREATE TABLE samples (
   input INTEGER NOT NULL, cached INTEGER NOT NULL, output INTEGER NOT NULL, reasoning INTEGER NOT NULL, compaction INTEGER NOT NULL
 );
 CREATE INDEX samples_time ON samples (time);
+`}, {sql: `
+CREATE TABLE rules (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, workspace TEXT NOT NULL, tool TEXT NOT NULL, pattern TEXT NOT NULL, allow INTEGER NOT NULL, created INTEGER NOT NULL,
+  UNIQUE (workspace, tool, pattern)
+);
 `}}
 
 // migrate brings the file to our schema, or says why it cannot be worked on. A file that is current, or of a newer version, is only read.

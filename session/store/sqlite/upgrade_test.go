@@ -14,6 +14,7 @@ import (
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/sqlite"
+	"github.com/rind-dev/rind/session/store/storetest"
 )
 
 // schemaOf is every definition in the file.
@@ -93,7 +94,7 @@ func TestAnInterruptedMigrationLeavesTheOldFileOrTheNewOne(t *testing.T) {
 			t.Errorf("a process of the next version: %v", err)
 		}
 	}
-	if got := schemaOf(t, path); !strings.Contains(got, "tomorrow") || !strings.Contains(got, "readable_from2") {
+	if got := schemaOf(t, path); !strings.Contains(got, "tomorrow") || !strings.Contains(got, "readable_from3") {
 		t.Errorf("schema after the migration:\n%s", got)
 	}
 	backup := path + ".schema1"
@@ -129,7 +130,7 @@ func TestAnAdditiveMigrationCopiesNothingAndOldVersionsGoOn(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if h, err := s.Health(t.Context()); err != nil || h.WrittenBy != 2 || h.ReadableFrom != 1 || h.Entries != 3 {
+			if h, err := s.Health(t.Context()); err != nil || h.WrittenBy != 3 || h.ReadableFrom != 1 || h.Entries != 3 {
 				t.Errorf("next version: %+v, %v", h, err)
 			}
 			_ = s.Close()
@@ -154,5 +155,33 @@ func TestAnAdditiveMigrationCopiesNothingAndOldVersionsGoOn(t *testing.T) {
 			t.Error(err)
 		}
 		var _ session.Store = s
+	}
+}
+
+func TestTheFirstVersionGoesOnWithAFileThatHoldsRules(t *testing.T) {
+	path := old(t)
+	ours := open(t, path)
+	kept, err := ours.AddRule(t.Context(), session.Rule{Workspace: "/w", Tool: "bash", Pattern: "make *"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := sqlite.FirstSchema()
+	first := open(t, path)
+	l, err := first.Acquire(t.Context(), "20260102_101112_0000000a")
+	restore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := storetest.Append(first, l, session.Batch{Entries: []session.Entry{fact(l.Head + 1).Entries[0]}}); err != nil {
+		t.Error(err)
+	}
+	if err := first.Delete(t.Context(), "20260102_101112_0000000a"); err != nil {
+		t.Error(err)
+	}
+	if rules, err := ours.Rules(t.Context(), "/w"); err != nil || len(rules) != 1 || rules[0] != kept {
+		t.Errorf("rules %+v, %v", rules, err)
+	}
+	if h, err := ours.Health(t.Context()); err != nil || h.WrittenBy != 2 || h.ReadableFrom != 1 || h.Integrity != "ok" {
+		t.Errorf("health %+v, %v", h, err)
 	}
 }

@@ -484,6 +484,12 @@ func closed(t *testing.T, open Opener) {
 		"Post":     func() error { _, err := s.Post(ctx, id, json.RawMessage(`{}`)); return err },
 		"Watch":    func() error { _, err := s.Watch(ctx); return err },
 		"Health":   func() error { _, err := s.Health(ctx); return err },
+		"AddRule": func() error {
+			_, err := s.AddRule(ctx, session.Rule{Workspace: "/w", Tool: "bash", Pattern: "p"})
+			return err
+		},
+		"Rules":  func() error { _, err := s.Rules(ctx, "/w"); return err },
+		"a rule": func() error { _, err := s.RemoveRule(ctx, "/w", 1); return err },
 	} {
 		wantErr(t, what, f(), session.ErrClosed)
 	}

@@ -112,6 +112,7 @@ func rootCommand(std *streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std), appServerCommand(std), fixtureCommand(std), schemaCommand(std),
+		trustCommand(std),
 	)
 	return root
 }

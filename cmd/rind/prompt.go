@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -307,16 +306,6 @@ func (sh *shower) person(b protocol.Body) error {
 	return err
 }
 
-// printable keeps text from steering the terminal: control characters but line feed and tab are dropped.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-			return -1
-		}
-		return r
-	}, s)
-}
-
 func (sh *shower) note(format string, args ...any) {
 	sh.endLine()
 	fmt.Fprintf(sh.std.err, format+"\n", args...)
@@ -452,10 +441,4 @@ func asExit(err error) error {
 		return &exit{exitFailed, e.Message}
 	}
 	return err
-}
-
-// isTerminal reports whether v is a terminal.
-func isTerminal(v any) bool {
-	f, ok := v.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }

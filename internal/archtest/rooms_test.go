@@ -39,6 +39,8 @@ var rooms = []room{
 	{path: "session/roots", ours: []string{"protocol"}, third: system},
 	{path: "session/settings", ours: []string{"protocol"}},
 	{path: "session/record", ours: []string{"protocol"}},
+	{path: "session/images", ours: ground},
+	{path: "session/undo", ours: ground, third: []string{"github.com/aymanbagabas/go-udiff"}},
 
 	{path: "session/store/sqlite", ours: ground, third: append([]string{"modernc.org/sqlite"}, system...)},
 	{path: "session/store/storetest", ours: ground, third: doubles, testOnly: true},

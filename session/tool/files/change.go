@@ -25,6 +25,7 @@ const (
 	maxChangeLines = 120
 	maxChangeChars = 12_000
 	maxDiffBytes   = 64 << 10
+	maxToldText    = 64 << 10 // of each text a change carries whole: they stay in the log for good
 )
 
 func tooLarge(format string, args ...any) session.ToolResult {
@@ -33,10 +34,11 @@ func tooLarge(format string, args ...any) session.ToolResult {
 
 // modification is one file about to be written.
 type modification struct {
-	r    *roots.Roots
-	path string
-	old  string
-	info fs.FileInfo // of the file as it was read; nil for none
+	r      *roots.Roots
+	images session.Images // nil: nothing is kept
+	path   string
+	old    string
+	info   fs.FileInfo // of the file as it was read; nil for none
 }
 
 // look reads what is there. A result refuses the file: what cannot be read as text is not overwritten.
@@ -71,13 +73,35 @@ func (m *modification) look(ctx context.Context) (*session.ToolResult, error) {
 	return nil, nil
 }
 
+// keep puts the content from before where undo finds it. A result refuses the change: what could not be undone is not written, but for a
+// file that is too large to be kept.
+func (m *modification) keep(ctx context.Context, id session.SessionID) (*session.ToolResult, error) {
+	if m.images == nil || m.info == nil {
+		return nil, nil
+	}
+	_, err := m.images.Keep(ctx, id, []byte(m.old))
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	refused := failed(protocol.ErrPersistence, "%q was not changed: its content from before could not be kept for undo (%v).", m.path, err)
+	return &refused, nil
+}
+
 // write writes the file and tells what changed: data "Successfully modified 1 file.", meta.files with one element {path, created,
 // added_lines, removed_lines, diff, size_bytes}. A file that holds text already is left alone.
-func (m *modification) write(ctx context.Context, text string) (session.ToolResult, error) {
+func (m *modification) write(ctx context.Context, id session.SessionID, text string) (session.ToolResult, error) {
 	if ctx.Err() != nil {
 		return session.ToolResult{}, context.Cause(ctx)
 	}
 	created := m.info == nil
+	if text != m.old {
+		if refused, err := m.keep(ctx, id); err != nil || refused != nil {
+			return ended(refused, err)
+		}
+	}
 	place, err := m.r.Resolve(m.path)
 	if err == nil && (created || text != m.old) {
 		place, err = m.r.WriteFile(m.path, []byte(text), roots.WriteOptions{Since: m.info, Absent: created})
@@ -100,6 +124,11 @@ func (m *modification) write(ctx context.Context, text string) (session.ToolResu
 			ch.More.Before = digest(m.old)
 		}
 		ch.More.After = digest(text)
+		if len(m.old) <= maxToldText && len(text) <= maxToldText {
+			if ch.More.NewText = &text; !created {
+				ch.More.OldText = &m.old
+			}
+		}
 		res.Changes = []protocol.FileChange{ch}
 	}
 	return res, nil

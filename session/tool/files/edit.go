@@ -12,10 +12,10 @@ import (
 	"github.com/rind-dev/rind/session/roots"
 )
 
-type editFile struct{}
+type editFile struct{ images session.Images }
 
-// EditFile is the tool edit_file.
-func EditFile() session.Tool { return editFile{} }
+// EditFile is the tool edit_file. It keeps what it replaces in images; nil keeps nothing.
+func EditFile(images session.Images) session.Tool { return editFile{images} }
 
 // Spec implements session.Tool.
 func (editFile) Spec() session.ToolSpec {
@@ -38,7 +38,7 @@ type editArgs struct {
 }
 
 // Run implements session.Tool. Data and meta are those of a modification (change.go).
-func (editFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+func (t editFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	var args editArgs
 	if refused, ok := decode(call, &args); !ok {
 		return refused, nil
@@ -56,7 +56,7 @@ func (editFile) Run(ctx context.Context, call session.ToolCall, _ session.Progre
 		return refusal(err)
 	}
 	defer r.Close()
-	m := &modification{r: r, path: args.Path}
+	m := &modification{r: r, images: t.images, path: args.Path}
 	if refused, err := m.look(ctx); err != nil || refused != nil {
 		return ended(refused, err)
 	}
@@ -76,7 +76,7 @@ func (editFile) Run(ctx context.Context, call session.ToolCall, _ session.Progre
 	if len(text) > maxTextBytes {
 		return tooLarge("%q would have %d bytes; at most %d can be written.", args.Path, len(text), maxTextBytes), nil
 	}
-	return m.write(ctx, text)
+	return m.write(ctx, call.Session, text)
 }
 
 var numbered = regexp.MustCompile(`(?m)^ *\d+\t`)

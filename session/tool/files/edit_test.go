@@ -51,7 +51,7 @@ func TestAnEditChangesOnlyItsBytes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorkspace(t, map[string]string{"f": c.before})
-			f := file(t, w.run(t, files.EditFile(), args{"path": "f", "old_str": c.old, "new_str": c.new}))
+			f := file(t, w.run(t, files.EditFile(nil), args{"path": "f", "old_str": c.old, "new_str": c.new}))
 			if got := w.get(t, "f"); got != c.after {
 				t.Errorf("it holds %q, want %q", got, c.after)
 			}
@@ -112,8 +112,8 @@ func TestAnEditKeepsModeAndLink(t *testing.T) {
 	if err := os.Symlink("run.sh", w.at("alias")); err != nil {
 		t.Skip(err)
 	}
-	f := file(t, w.run(t, files.EditFile(), args{"path": "alias", "old_str": "word", "new_str": "term"}))
-	file(t, w.run(t, files.WriteFile(), args{"path": "alias", "content": "#!/bin/sh\n"}))
+	f := file(t, w.run(t, files.EditFile(nil), args{"path": "alias", "old_str": "word", "new_str": "term"}))
+	file(t, w.run(t, files.WriteFile(nil), args{"path": "alias", "content": "#!/bin/sh\n"}))
 	if info, err := os.Lstat(w.at("alias")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		t.Errorf("the link is gone: %v %v", info, err)
 	}
@@ -168,9 +168,9 @@ func TestWhatCannotBeEditedStaysAsItIs(t *testing.T) {
 		{args{"path": "f", "file_path": "g", "content": "x"}, "rejected", "InvalidArguments", "file_path"},
 		{args{"path": "../esc", "content": "x"}, "rejected", "PermissionDenied", "esc"},
 	} {
-		tool := files.WriteFile()
+		tool := files.WriteFile(nil)
 		if _, edit := c.args["old_str"]; edit {
-			tool = files.EditFile()
+			tool = files.EditFile(nil)
 		}
 		res := w.run(t, tool, c.args)
 		refused(t, res, c.status, c.kind, c.says)
@@ -190,7 +190,7 @@ func TestWhatCannotBeEditedStaysAsItIs(t *testing.T) {
 
 func TestWriteFileMakesOrReplacesAFileAndTellsIt(t *testing.T) {
 	w := newWorkspace(t, map[string]string{"old.go": "a\nb\nc\n", "crlf.txt": "\uFEFFa\r\nb\r\n", "mixed": "a\r\nb\n"})
-	res := w.run(t, files.WriteFile(), args{"file_path": "x/y.md", "content": "one\ntwo"})
+	res := w.run(t, files.WriteFile(nil), args{"file_path": "x/y.md", "content": "one\ntwo"})
 	f := file(t, res)
 	if f["path"] != "x/y.md" || f["created"] != true || f["added_lines"] != 2 || f["removed_lines"] != 0 || f["size_bytes"] != 7 {
 		t.Errorf("%v", f)
@@ -203,7 +203,7 @@ func TestWriteFileMakesOrReplacesAFileAndTellsIt(t *testing.T) {
 		t.Errorf("%+v", ch)
 	}
 
-	res = w.run(t, files.WriteFile(), args{"path": w.at("old.go"), "content": "a\nB\nc\nd\n"})
+	res = w.run(t, files.WriteFile(nil), args{"path": w.at("old.go"), "content": "a\nB\nc\nd\n"})
 	f, ch = file(t, res), res.Changes[0]
 	if f["path"] != "old.go" || f["created"] != false || f["added_lines"] != 2 || f["removed_lines"] != 1 || w.get(t, "old.go") != "a\nB\nc\nd\n" {
 		t.Errorf("%v", f)
@@ -216,31 +216,31 @@ func TestWriteFileMakesOrReplacesAFileAndTellsIt(t *testing.T) {
 		t.Errorf("%+v", ch.More)
 	}
 
-	res = w.run(t, files.WriteFile(), args{"path": "old.go", "content": "a\nB\nc\nd\n"})
+	res = w.run(t, files.WriteFile(nil), args{"path": "old.go", "content": "a\nB\nc\nd\n"})
 	if f := file(t, res); f["diff"] != "" || f["added_lines"] != 0 || len(res.Changes) > 0 {
 		t.Errorf("the same text again: %v %v", f, res.Changes)
 	}
-	file(t, w.run(t, files.WriteFile(), args{"path": "crlf.txt", "content": "x\ny\n"}))
+	file(t, w.run(t, files.WriteFile(nil), args{"path": "crlf.txt", "content": "x\ny\n"}))
 	if got := w.get(t, "crlf.txt"); got != "\uFEFFx\r\ny\r\n" {
 		t.Errorf("mark and line ends became %q", got)
 	}
-	file(t, w.run(t, files.WriteFile(), args{"path": "mixed", "content": "x\ny\n"}))
+	file(t, w.run(t, files.WriteFile(nil), args{"path": "mixed", "content": "x\ny\n"}))
 	if got := w.get(t, "mixed"); got != "x\ny\n" {
 		t.Errorf("a file without a style holds %q", got)
 	}
-	if f := file(t, w.run(t, files.WriteFile(), args{"path": "nothing", "content": ""})); f["created"] != true || w.get(t, "nothing") != "" {
+	if f := file(t, w.run(t, files.WriteFile(nil), args{"path": "nothing", "content": ""})); f["created"] != true || w.get(t, "nothing") != "" {
 		t.Errorf("an empty file: %v", f)
 	}
 }
 
 func TestWhatIsToldOfALargeChangeIsBounded(t *testing.T) {
 	w := newWorkspace(t, map[string]string{"lines": count(200_000)})
-	res := w.run(t, files.WriteFile(), args{"path": "lines", "content": strings.ReplaceAll(count(190_000), "line", "row")})
+	res := w.run(t, files.WriteFile(nil), args{"path": "lines", "content": strings.ReplaceAll(count(190_000), "line", "row")})
 	f, ch := file(t, res), res.Changes[0]
 	if f["removed_lines"] != 200_000 || f["added_lines"] != 190_000 || len(ch.Lines) != 120 || len(f["diff"].(string)) > 70_000 {
 		t.Errorf("%v %v %d lines, diff of %d bytes", f["removed_lines"], f["added_lines"], len(ch.Lines), len(f["diff"].(string)))
 	}
-	res = w.run(t, files.WriteFile(), args{"path": "wide", "content": strings.Repeat(strings.Repeat("é", 5000)+"\n", 5)})
+	res = w.run(t, files.WriteFile(nil), args{"path": "wide", "content": strings.Repeat(strings.Repeat("é", 5000)+"\n", 5)})
 	chars := 0
 	for _, l := range res.Changes[0].Lines {
 		chars += len([]rune(l.Text))
@@ -263,7 +263,7 @@ func TestRandomEditsChangeNothingElse(t *testing.T) {
 		old := string(runes[from:to])
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "é", "\n", "new"}), 0, 6).Draw(rt, "new"), "")
 		w.put(t, "f", raw)
-		res := w.run(t, files.EditFile(), args{"path": "f", "old_str": old, "new_str": text})
+		res := w.run(t, files.EditFile(nil), args{"path": "f", "old_str": old, "new_str": text})
 		if res.ErrorType == protocol.ErrNotUnique || old == text {
 			return
 		}

@@ -1,5 +1,6 @@
 // Package files holds the tools that read and write single files: read_file, write_file and edit_file (docs/protocol/rind-v2.md section 9).
-// They touch files through session/roots only, hold a bounded part of a file in memory, and own no goroutine.
+// They touch files through session/roots only, hold a bounded part of a file in memory, and own no goroutine. What a writing tool replaces
+// is kept first (session.Images), so that it can be undone.
 package files
 
 import (

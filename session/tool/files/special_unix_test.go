@@ -23,8 +23,8 @@ func TestSpecialFilesAreRefusedByEveryToolWithoutWaiting(t *testing.T) {
 	began := time.Now()
 	for path, kind := range map[string]string{"pipe": protocol.ErrInvalidArguments, "zero": protocol.ErrPermissionDenied} {
 		refused(t, w.run(t, files.ReadFile(), args{"path": path}), protocol.ToolRejected, kind)
-		refused(t, w.run(t, files.WriteFile(), args{"path": path, "content": "x"}), protocol.ToolRejected, kind)
-		refused(t, w.run(t, files.EditFile(), args{"path": path, "old_str": "x", "new_str": "y"}), protocol.ToolRejected, kind)
+		refused(t, w.run(t, files.WriteFile(nil), args{"path": path, "content": "x"}), protocol.ToolRejected, kind)
+		refused(t, w.run(t, files.EditFile(nil), args{"path": path, "old_str": "x", "new_str": "y"}), protocol.ToolRejected, kind)
 	}
 	if took := time.Since(began); took > time.Second {
 		t.Errorf("it took %v", took)
@@ -40,6 +40,6 @@ func TestAFolderThatMayNotBeWrittenIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Chmod(w.at("locked"), 0o755) })
-	refused(t, w.run(t, files.WriteFile(), args{"path": "locked/f", "content": "x"}), protocol.ToolFailed, protocol.ErrPermissionDenied, "permission denied")
-	refused(t, w.run(t, files.WriteFile(), args{"path": "locked/new", "content": "x"}), protocol.ToolFailed, protocol.ErrPermissionDenied, "permission denied")
+	refused(t, w.run(t, files.WriteFile(nil), args{"path": "locked/f", "content": "x"}), protocol.ToolFailed, protocol.ErrPermissionDenied, "permission denied")
+	refused(t, w.run(t, files.WriteFile(nil), args{"path": "locked/new", "content": "x"}), protocol.ToolFailed, protocol.ErrPermissionDenied, "permission denied")
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-type writeFile struct{}
+type writeFile struct{ images session.Images }
 
-// WriteFile is the tool write_file.
-func WriteFile() session.Tool { return writeFile{} }
+// WriteFile is the tool write_file. It keeps what it replaces in images; nil keeps nothing.
+func WriteFile(images session.Images) session.Tool { return writeFile{images} }
 
 // Spec implements session.Tool. The path may come under the name file_path; that one of them is given is checked by Run, as providers
 // refuse a schema that would say so.
@@ -34,7 +34,7 @@ type writeArgs struct {
 }
 
 // Run implements session.Tool. Data and meta are those of a modification (change.go).
-func (writeFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+func (t writeFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	var args writeArgs
 	if refused, ok := decode(call, &args); !ok {
 		return refused, nil
@@ -59,11 +59,11 @@ func (writeFile) Run(ctx context.Context, call session.ToolCall, _ session.Progr
 		return refusal(err)
 	}
 	defer r.Close()
-	m := &modification{r: r, path: *path}
+	m := &modification{r: r, images: t.images, path: *path}
 	if refused, err := m.look(ctx); err != nil || refused != nil {
 		return ended(refused, err)
 	}
-	return m.write(ctx, inStyleOf(m.old, *args.Content))
+	return m.write(ctx, call.Session, inStyleOf(m.old, *args.Content))
 }
 
 // ended is the result of a tool that does not go on: refused, or the error.

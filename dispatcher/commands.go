@@ -14,9 +14,10 @@ import (
 
 // commandResult is the result of rind/command/execute (docs/protocol/rind-v2.md section 8).
 type commandResult struct {
-	Text    string `json:"text"`
-	Display any    `json:"display,omitempty"`
-	Prefill string `json:"prompt_prefill,omitempty"`
+	Text    string             `json:"text"`
+	Display any                `json:"display,omitempty"`
+	Prefill string             `json:"prompt_prefill,omitempty"`
+	Next    *rindv2.NextPrompt `json:"next_prompt,omitempty"`
 }
 
 // command is one slash command.
@@ -25,10 +26,9 @@ type command struct {
 	run func(k *call, s *session.Session, args []string)
 }
 
-var commands map[string]command
+var commands = map[string]command{}
 
 func init() {
-	commands = map[string]command{}
 	for _, c := range []command{
 		{rindv2.Command{Name: "help", Description: "List commands, or explain one", Usage: "/help [command]"}, commandHelp},
 		{rindv2.Command{Name: "model", Description: "Show or change the session's model", Usage: "/model | /model set <model>"}, commandModel},
@@ -63,6 +63,11 @@ func execute(k *call) {
 	input = strings.TrimSpace(input)
 	if !ok || !strings.HasPrefix(input, "/") {
 		k.text("Command failed: Slash command must start with '/'.")
+		return
+	}
+	if strings.HasPrefix(input, "/skill:") {
+		text, _ := k.params.Text("input")
+		commandSkillName(k, text)
 		return
 	}
 	words, err := words(input[1:])
@@ -264,6 +269,7 @@ func commandStatus(k *call, s *session.Session, _ []string) {
 		HitRate      float64 `json:"cache_hit_rate"`
 		Output       int     `json:"output_tokens"`
 	}
+	guided := guided(k, s.Workspace()) // reads files: here, not on the session's goroutine
 	s.Inspect(func(v *session.View) {
 		set := k.c.d.cfg.Setup()
 		state := func(yes bool, a, b string) string {
@@ -279,6 +285,13 @@ func commandStatus(k *call, s *session.Session, _ []string) {
 			{Label: "baseUrl", Value: set.BaseURL},
 			{Label: "model", Value: v.Sel.Model},
 			{Label: "reasoningEffort", Value: v.Sel.Effort},
+			{Label: "approvalMode", Value: v.Sel.Mode},
+		}
+		if k.c.d.cfg.Sandbox != "" {
+			entries = append(entries, entry{Label: "sandbox", Value: k.c.d.cfg.Sandbox})
+		}
+		for _, p := range guided {
+			entries = append(entries, entry{Label: p.Label, Value: p.Path, State: state(p.Truncated, "truncated", "given")})
 		}
 		usages := []usage{}
 		if st := v.Stats; st != nil {

@@ -52,6 +52,14 @@ type Config struct {
 	// Resolve turns a workspace named by a client into an absolute path; its error is told.
 	Resolve func(path string) (string, error)
 	Now     func() time.Time
+
+	DataRoot string         // folder of the user's own RIND.md
+	Guide    session.Guide  // nil: nothing
+	Policy   session.Policy // for /permissions; may be nil
+	Undo     session.Undo   // for /undo; may be nil
+	Sandbox  string         // what commands run in, in words; "" says nothing
+	// Trust trusts a workspace as it is now; its error is told.
+	Trust func(workspace string) (Trusted, error)
 }
 
 // RuntimeDispatcher serves connections. Safe for concurrent use.
@@ -77,6 +85,9 @@ func New(cfg Config) *RuntimeDispatcher {
 	}
 	if cfg.Setup == nil {
 		cfg.Setup = func() Setup { return Setup{} }
+	}
+	if cfg.Guide == nil {
+		cfg.Guide = session.PlainGuide("")
 	}
 	if cfg.HasDoc == nil {
 		cfg.HasDoc = func(string) bool { return false }

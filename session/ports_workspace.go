@@ -125,7 +125,7 @@ func (noGuide) Parts(string) []GuidePart           { return nil }
 func (noGuide) Skills(string) []Skill              { return nil }
 func (noGuide) Skill(string, string) (Skill, bool) { return Skill{}, false }
 
-// PlainGuide is a Guide of one text.
+// PlainGuide is a Guide of one text; "" tells nothing.
 func PlainGuide(text string) Guide { return plainGuide{text: text} }
 
 type plainGuide struct {
@@ -134,6 +134,9 @@ type plainGuide struct {
 }
 
 func (g plainGuide) Parts(string) []GuidePart {
+	if g.text == "" {
+		return nil
+	}
 	return []GuidePart{{Key: "system", Label: "System prompt", Text: g.text}}
 }
 

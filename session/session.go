@@ -51,6 +51,9 @@ type Session struct {
 	onQuiet     []func()
 }
 
+// Workspace is the folder the session is bound to: absolute, links resolved.
+func (s *Session) Workspace() string { return s.workspace }
+
 // flight is one batch on its way to the store.
 type flight struct {
 	entries []Entry

@@ -1,0 +1,166 @@
+package dispatcher_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+)
+
+// rulebook is a Policy that only remembers.
+type rulebook struct{ rules []session.Rule }
+
+func (*rulebook) Judge(context.Context, string, session.ToolSpec, session.ToolCall) (session.Verdict, error) {
+	return session.Verdict{Effect: "allow"}, nil
+}
+func (*rulebook) Remember(context.Context, string, json.RawMessage, bool) error { return nil }
+func (b *rulebook) Rules(context.Context, string) ([]session.Rule, error) { return b.rules, nil }
+
+func (b *rulebook) Revoke(_ context.Context, _ string, id int64) (bool, error) {
+	for i, r := range b.rules {
+		if r.ID == id {
+			b.rules = append(b.rules[:i:i], b.rules[i+1:]...)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// undoer puts back one file, whatever it is asked for.
+type undoer struct{ asked []session.TurnID }
+
+func (u *undoer) Undo(_ context.Context, _ session.SessionID, turn session.TurnID) (session.Undone, error) {
+	u.asked = append(u.asked, turn)
+	if turn == "nope" {
+		return session.Undone{}, protocol.Errorf(protocol.NotFound, "Turn not found: nope")
+	}
+	return session.Undone{Turn: "t1", Files: []session.FileUndo{{Path: "a.go", Status: session.FileRestored}, {Path: "b.go", Status: session.FileChangedSince}}}, nil
+}
+
+func (*undoer) Diff(context.Context, session.SessionID, session.TurnID) (session.TurnID, []session.FileDiff, error) {
+	return "", nil, nil
+}
+
+// shelf is a Guide with one document and one skill.
+type shelf struct{}
+
+func (shelf) Parts(string) []session.GuidePart {
+	return []session.GuidePart{{Key: "project_doc", Label: "Project document", Text: "x", Path: "/w/RIND.md", Scope: "project", Truncated: true}}
+}
+
+func (shelf) Skills(string) []session.Skill {
+	return []session.Skill{{Name: "deploy", Scope: "user", Description: "how to deploy", Path: "/d/SKILL.md", Text: "secret steps"}}
+}
+func (shelf) Skill(string, string) (session.Skill, bool) { return session.Skill{}, false }
+
+func TestCommandsOnTheWorkspace(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+		rules := &rulebook{[]session.Rule{{ID: 4, Tool: "bash", Pattern: "git commit *", Allow: true, Created: at}, {ID: 9, Tool: "bash", Pattern: "rm *", Created: at}}}
+		undo := &undoer{}
+		p := launch(t, newWorld(), "a", `[{"text":"ok"}]`, "")
+		var trust error
+		p.d = dispatcher.New(dispatcher.Config{
+			Sessions: p.all, Workspace: "/w", Version: "0.0.0", Policy: rules, Undo: undo, Guide: shelf{}, DataRoot: "/home/u/.rind", Sandbox: "no sandbox",
+			Trust: func(string) (dispatcher.Trusted, error) {
+				return dispatcher.Trusted{Trusted: true, Files: []string{".rind/settings.json"}}, trust
+			},
+		})
+		c := p.connect(env)
+		c.hello()
+		for _, row := range []struct{ input, want string }{
+			{"/permissions", `{"text":"4. allow bash: git commit *\n9. deny bash: rm *","display":{"type":"permissions","rules":[{"id":4,"tool":"bash","pattern":"git commit *","effect":"allow","created_at":"2026-01-02T03:04:05.000000+00:00"},{"id":9,"tool":"bash","pattern":"rm *","effect":"deny","created_at":"2026-01-02T03:04:05.000000+00:00"}]}}`},
+			{"/permissions revoke 5", `{"text":"There is no rule 5 in this workspace. /permissions lists them."}`},
+			{"/permissions revoke 4", `{"text":"Rule 4 is forgotten.\n9. deny bash: rm *","display":{"type":"permissions","rules":[{"id":9,"tool":"bash","pattern":"rm *","effect":"deny","created_at":"2026-01-02T03:04:05.000000+00:00"}]}}`},
+			{"/permissions revoke 9", `{"text":"Rule 9 is forgotten.\nNo rules are remembered for this workspace.","display":{"type":"permissions","rules":[]}}`},
+			{"/permissions revoke x", `{"text":"Usage: /permissions [revoke <n>]"}`},
+			{"/permissions forget", `{"text":"Usage: /permissions [revoke <n>]"}`},
+			{"/trust", `{"text":"Trusted: /w\nThis enables:\n- .rind/settings.json","display":{"type":"trust","workspace_root":"/w","trusted":true,"files":[".rind/settings.json"]}}`},
+			{"/trust me", `{"text":"Usage: /trust"}`},
+			{"/undo", `{"text":"Nothing to undo.","display":{"type":"undo","turn_id":"","files":[]}}`}, // a draft
+			{"/undo a b", `{"text":"Usage: /undo [turn_id]"}`},
+			{"/skill", `{"text":"deploy (user)  how to deploy","display":{"type":"skills","skills":[{"name":"deploy","scope":"user","description":"how to deploy","path":"/d/SKILL.md"}]}}`},
+			{"/skill list", `{"text":"deploy (user)  how to deploy","display":{"type":"skills","skills":[{"name":"deploy","scope":"user","description":"how to deploy","path":"/d/SKILL.md"}]}}`},
+			{"/skill deploy", `{"text":"Usage: /skill [list]"}`},
+			{" /skill:deploy  to prod", `{"text":"","next_prompt":{"input":" /skill:deploy  to prod"}}`},
+			{"/init everything", `{"text":"Usage: /init [project|user]"}`},
+		} {
+			if got := string(c.call("rind/command/execute", `{"input":`+quoted(row.input)+`}`).result); got != row.want {
+				t.Errorf("%s:\n got %s\nwant %s", row.input, got, row.want)
+			}
+		}
+		for scope, path := range map[string]string{"project": "/w/RIND.md", "user": "/home/u/.rind/RIND.md"} {
+			var res rindv2.CommandResult
+			if err := json.Unmarshal(c.call("rind/command/execute", `{"input":"/init `+scope+`"}`).result, &res); err != nil {
+				t.Fatal(err)
+			}
+			if res.Text != "Initializing "+scope+" RIND.md: "+path || res.NextPrompt.Input != "Initialize "+scope+" RIND.md at "+path ||
+				len(res.NextPrompt.Transient) != 1 || res.NextPrompt.Transient[0].Kind != "rind_init" || res.NextPrompt.Transient[0].Role != "system" {
+				t.Errorf("/init %s: %+v", scope, res)
+			}
+		}
+		trust = errors.New("the settings file cannot be written: disk full\nmore")
+		if got := string(c.call("rind/command/execute", `{"input":"/trust"}`).result); got != `{"text":"Command failed: the settings file cannot be written: disk full"}` {
+			t.Errorf("/trust that fails: %s", got)
+		}
+		var status struct {
+			Display struct {
+				Entries []struct{ Label, Value, State string }
+			}
+		}
+		if err := json.Unmarshal(c.call("rind/command/execute", `{"input":"/status"}`).result, &status); err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]string{}
+		for _, e := range status.Display.Entries {
+			seen[e.Label] = e.Value + " " + e.State
+		}
+		if seen["sandbox"] != "no sandbox " || seen["Project document"] != "/w/RIND.md truncated" || seen["approvalMode"] != "ask " {
+			t.Errorf("/status shows %v", seen)
+		}
+		p.end()
+	})
+}
+
+func TestUndoIsAskedForASavedSessionAndRefusedDuringATurn(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		undo := &undoer{}
+		p := launch(t, newWorld(), "a", `{"turns":[{"match":"stay","steps":[{"hang":true}]},{"steps":[{"text":"ok"}]}]}`, "")
+		p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Undo: undo})
+		c := p.connect(env)
+		c.hello()
+		c.call("session/prompt", `{"input":"hi"}`)
+		for input, want := range map[string]string{
+			"/undo":      `{"text":"Undo of turn t1:\n- a.go  restored\n- b.go  left alone: changed since","display":{"type":"undo","turn_id":"t1","files":[{"path":"a.go","status":"restored"},{"path":"b.go","status":"changed_since"}]}}`,
+			"/undo nope": `{"text":"Command failed: Turn not found: nope"}`,
+		} {
+			if got := string(c.call("rind/command/execute", `{"input":"`+input+`"}`).result); got != want {
+				t.Errorf("%s:\n got %s\nwant %s", input, got, want)
+			}
+		}
+		asked := len(undo.asked)
+		id := c.send("session/prompt", `{"input":"stay"}`)
+		c.event("turn_started")
+		c.settle()
+		if got := string(c.call("rind/command/execute", `{"input":"/undo"}`).result); got != `{"text":"Cannot undo while a turn is running. Wait for it to finish or interrupt it first."}` {
+			t.Errorf("/undo during a turn: %s", got)
+		}
+		if len(undo.asked) != asked {
+			t.Error("it undid during a turn")
+		}
+		c.call("session/cancel", `{}`)
+		c.response(id)
+		p.end()
+	})
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}

@@ -1,0 +1,266 @@
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+)
+
+// Trusted is what /trust did.
+type Trusted struct {
+	Trusted bool
+	Files   []string // what it enables, relative to the workspace
+}
+
+func init() {
+	for _, c := range []command{
+		{rindv2.Command{Name: "init", Description: "Have a RIND.md written for the project, or for you", Usage: "/init [project|user]"}, commandInit},
+		{rindv2.Command{Name: "permissions", Description: "List what is remembered of your consent, or take it back", Usage: "/permissions [revoke <n>]"}, commandPermissions},
+		{rindv2.Command{Name: "skill", Description: "List the skills that can be loaded", Usage: "/skill [list]"}, commandSkill},
+		{rindv2.Command{Name: "trust", Description: "Trust the workspace's own settings and skills", Usage: "/trust"}, commandTrust},
+		{rindv2.Command{Name: "undo", Description: "Put back the files a turn changed", Usage: "/undo [turn_id]"}, commandUndo},
+	} {
+		c.Aliases = []string{}
+		commands[c.Name] = c
+	}
+}
+
+// commandSkillName answers `/skill:name …`: the prompt is the client's to send, and loads the skill.
+func commandSkillName(k *call, input string) {
+	k.ok(commandResult{Next: &rindv2.NextPrompt{Input: input}})
+}
+
+func commandSkill(k *call, s *session.Session, args []string) {
+	if len(args) > 1 || len(args) == 1 && args[0] != "list" {
+		k.text("Usage: /skill [list]")
+		return
+	}
+	k.background(func() {
+		skills := k.c.d.cfg.Guide.Skills(s.Workspace())
+		if skills == nil {
+			skills = []session.Skill{}
+		}
+		var b strings.Builder
+		for _, sk := range skills {
+			fmt.Fprintf(&b, "%s (%s)  %s\n", sk.Name, sk.Scope, sk.Description)
+		}
+		text := strings.TrimRight(b.String(), "\n")
+		if text == "" {
+			text = "No skills found."
+		}
+		k.ok(commandResult{Text: text, Display: struct {
+			Type   string          `json:"type"`
+			Skills []session.Skill `json:"skills"`
+		}{"skills", skills}})
+	})
+}
+
+func commandInit(k *call, s *session.Session, args []string) {
+	scope := "project"
+	if len(args) == 1 {
+		scope = args[0]
+	}
+	if len(args) > 1 || scope != "project" && scope != "user" {
+		k.text("Usage: /init [project|user]")
+		return
+	}
+	dir, about := s.Workspace(), "this project: how it is built, tested and laid out, what to mind when changing it, and what its people expect"
+	if scope == "user" {
+		dir, about = k.c.d.cfg.DataRoot, "this person: what they expect in every project, as far as you were told or can see; ask where you do not know"
+	}
+	path := filepath.ToSlash(filepath.Join(dir, "RIND.md"))
+	k.ok(commandResult{
+		Text: fmt.Sprintf("Initializing %s RIND.md: %s", scope, path),
+		Next: &rindv2.NextPrompt{
+			Input: fmt.Sprintf("Initialize %s RIND.md at %s", scope, path),
+			Transient: []rindv2.SystemMessage{{Role: "system", Kind: "rind_init", Content: "Write the file " + path + ", which every later conversation is given. " +
+				"It tells an agent about " + about + ". Look at what is there first; where the file exists, keep what is right and improve it. " +
+				"Only facts that hold and matter, in short lines; at most 150 of them."}},
+		},
+	})
+}
+
+func commandPermissions(k *call, s *session.Session, args []string) {
+	policy := k.c.d.cfg.Policy
+	if policy == nil {
+		k.text("No rules are remembered in this process.")
+		return
+	}
+	revoke := int64(0)
+	switch {
+	case len(args) == 0:
+	case len(args) == 2 && args[0] == "revoke":
+		n, err := strconv.ParseInt(args[1], 10, 64)
+		if err != nil || n < 1 {
+			k.text("Usage: /permissions [revoke <n>]")
+			return
+		}
+		revoke = n
+	default:
+		k.text("Usage: /permissions [revoke <n>]")
+		return
+	}
+	type row struct {
+		ID        int64  `json:"id"`
+		Tool      string `json:"tool"`
+		Pattern   string `json:"pattern"`
+		Effect    string `json:"effect"`
+		CreatedAt string `json:"created_at"`
+	}
+	k.background(func() {
+		ctx := context.Background()
+		var b strings.Builder
+		if revoke > 0 {
+			gone, err := policy.Revoke(ctx, s.Workspace(), revoke)
+			if err != nil {
+				k.failed(err)
+				return
+			}
+			if !gone {
+				k.text("There is no rule %d in this workspace. /permissions lists them.", revoke)
+				return
+			}
+			fmt.Fprintf(&b, "Rule %d is forgotten.\n", revoke)
+		}
+		rules, err := policy.Rules(ctx, s.Workspace())
+		if err != nil {
+			k.failed(err)
+			return
+		}
+		rows := []row{}
+		for _, r := range rules {
+			effect := "deny"
+			if r.Allow {
+				effect = "allow"
+			}
+			rows = append(rows, row{r.ID, r.Tool, r.Pattern, effect, protocol.FormatTime(r.Created)})
+			fmt.Fprintf(&b, "%d. %s %s: %s\n", r.ID, effect, r.Tool, r.Pattern)
+		}
+		if len(rows) == 0 {
+			b.WriteString("No rules are remembered for this workspace.")
+		}
+		k.ok(commandResult{Text: strings.TrimRight(b.String(), "\n"), Display: struct {
+			Type  string `json:"type"`
+			Rules []row  `json:"rules"`
+		}{"permissions", rows}})
+	})
+}
+
+func commandTrust(k *call, s *session.Session, args []string) {
+	if len(args) > 0 {
+		k.text("Usage: /trust")
+		return
+	}
+	if k.c.d.cfg.Trust == nil {
+		k.text("Command failed: This process cannot trust workspaces; use 'rind trust'.")
+		return
+	}
+	k.background(func() {
+		t, err := k.c.d.cfg.Trust(s.Workspace())
+		if err != nil {
+			k.text("Command failed: %s", firstLine(err.Error()))
+			return
+		}
+		if t.Files == nil {
+			t.Files = []string{}
+		}
+		text := "Trusted: " + s.Workspace()
+		switch {
+		case !t.Trusted:
+			text = "Not trusted: " + s.Workspace()
+		case len(t.Files) == 0:
+			text += "\nIt enables nothing today; whatever is added is asked about again."
+		default:
+			text += "\nThis enables:\n- " + strings.Join(t.Files, "\n- ")
+		}
+		k.ok(commandResult{Text: text, Display: struct {
+			Type      string   `json:"type"`
+			Workspace string   `json:"workspace_root"`
+			Trusted   bool     `json:"trusted"`
+			Files     []string `json:"files"`
+		}{"trust", s.Workspace(), t.Trusted, t.Files}})
+	})
+}
+
+func commandUndo(k *call, s *session.Session, args []string) {
+	undo := k.c.d.cfg.Undo
+	switch {
+	case len(args) > 1:
+		k.text("Usage: /undo [turn_id]")
+		return
+	case undo == nil:
+		k.text("Command failed: This process keeps no files to put back.")
+		return
+	}
+	var turn session.TurnID
+	if len(args) == 1 {
+		turn = session.TurnID(args[0])
+	}
+	s.Inspect(func(v *session.View) {
+		if v.Working() || v.Serial != nil {
+			k.text("Cannot undo while a turn is running. Wait for it to finish or interrupt it first.")
+			return
+		}
+		draft := v.Draft
+		k.background(func() {
+			var done session.Undone
+			var err error
+			if !draft {
+				done, err = undo.Undo(context.Background(), s.ID, turn)
+			}
+			if err != nil {
+				k.failed(err)
+				return
+			}
+			if done.Files == nil {
+				done.Files = []session.FileUndo{}
+			}
+			k.ok(commandResult{Text: undoText(done), Display: struct {
+				Type  string             `json:"type"`
+				Turn  session.TurnID     `json:"turn_id"`
+				Files []session.FileUndo `json:"files"`
+			}{"undo", done.Turn, done.Files}})
+		})
+	})
+}
+
+// undoText tells a person what an undo did, a line a file.
+func undoText(u session.Undone) string {
+	if u.Turn == "" {
+		return "Nothing to undo."
+	}
+	words := map[string]string{
+		session.FileRestored: "restored", session.FileChangedSince: "left alone: changed since", session.FileNotKept: "left alone: its content was not kept",
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Undo of turn %s:", u.Turn)
+	for _, f := range u.Files {
+		fmt.Fprintf(&b, "\n- %s  %s", f.Path, words[f.Status])
+	}
+	if len(u.Files) == 0 {
+		b.WriteString(" it wrote no files.")
+	}
+	return b.String()
+}
+
+// firstLine is the first line of an error's text.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}
+
+// guided adds what the model is told beside the conversation to /status.
+func guided(k *call, workspace string) (paths []session.GuidePart) {
+	for _, p := range k.c.d.cfg.Guide.Parts(workspace) {
+		if p.Path != "" {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}

@@ -56,6 +56,7 @@ const (
 type FileUndo struct {
 	Path   string `json:"path"` // relative to the workspace where it lies in it, slash separated
 	Status string `json:"status"`
+	Reason string `json:"reason,omitempty"` // one line: why it was not restored, where that is more than Status says
 }
 
 // Undone is the outcome of an undo. Turn is "" when no turn of the session wrote anything that is not undone already.
@@ -70,7 +71,8 @@ type FileDiff struct {
 	Diff    string // unified; "" for what is not text, is too long, or was not kept
 	Created bool
 	Removed bool
-	Kept    bool // the content from before is there
+	Kept    bool   // the content from before is there
+	Reason  string // one line: why there is no Diff, where there should be one
 }
 
 // Undo puts back files that tools wrote. Safe for concurrent use.

@@ -48,16 +48,16 @@ func newConn(d *RuntimeDispatcher, in io.Reader, out io.Writer) *Conn {
 	return c
 }
 
-func (c *Conn) envelope() rindv2.Envelope {
+// form is how lines are written: settled by the first frame, before which there is nothing to write.
+func (c *Conn) form() (rindv2.Envelope, frame.Framing) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.env
+	return c.env, c.how
 }
 
-func (c *Conn) framing() frame.Framing {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.how
+func (c *Conn) envelope() rindv2.Envelope {
+	env, _ := c.form()
+	return env
 }
 
 func (c *Conn) knowsApprovals() bool {

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -19,9 +20,33 @@ func (c *Conn) follow(s *session.Session) {
 	if err != nil {
 		return // it is being deleted: there is nothing to follow
 	}
-	if !ref.Inspect(func(v *session.View) { c.out.add(&follow{s: ref, bell: c.bell(v), cursor: v.Head}) }) {
+	if !ref.Inspect(func(v *session.View) {
+		f := newFollow(ref, c.bell(v), v.Head)
+		if t := v.Serial; t != nil {
+			message, text := v.OpenMessage()
+			f.teller.Resume(t.ID, message, protocol.CharLen(text))
+		}
+		c.out.add(f)
+	}) {
 		ref.Close()
 	}
+}
+
+func newFollow(ref *session.Session, bell *session.Follower, cursor session.Seq) *follow {
+	return &follow{s: ref, bell: bell, cursor: cursor, teller: rindv2.Teller{Session: ref.ID}}
+}
+
+// followAfter makes a follower that is told the durable events behind a cursor, the open message's text in one piece, and then goes live.
+// From behind the end it goes live at once. Runs on the session's goroutine.
+func (c *Conn) followAfter(ref *session.Session, v *session.View, after session.Seq) *follow {
+	f := newFollow(ref, c.bell(v), min(after, v.Head))
+	f.head = v.Head
+	if open, ok := v.OpenText(); ok && f.head > 0 {
+		f.open = &protocol.Envelope{Session: ref.ID, Turn: open.Turn, Event: open.Event}
+		message, text := v.OpenMessage()
+		f.teller.Resume(open.Turn, message, protocol.CharLen(text))
+	}
+	return f
 }
 
 // bell registers the connection with a session. Runs on the session's goroutine.

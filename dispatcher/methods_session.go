@@ -269,13 +269,7 @@ func subscribe(k *call) {
 			return
 		}
 		if !ref.Inspect(func(v *session.View) {
-			f := &follow{s: ref, bell: k.c.bell(v), cursor: min(session.Seq(after), v.Head), head: v.Head} // from behind the end: live
-			if open, ok := v.OpenText(); ok {
-				f.open = &protocol.Envelope{Session: s.ID, Turn: open.Turn, Event: open.Event}
-			}
-			if f.head == 0 {
-				f.head, f.open = 0, nil
-			}
+			f := k.c.followAfter(ref, v, session.Seq(after))
 			// The answer goes first: it is handed over before the follower is.
 			ids := k.c.subscribed()
 			if !k.c.out.following(s.ID) {

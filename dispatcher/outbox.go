@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	batchBytes   = 256 << 10 // of one write
-	pageEntries  = 256       // read from a log at once
-	mergeBeyond  = 64        // entries behind: text is told in larger pieces
-	pauseReplies = 1024      // unwritten answers at which reading pauses
-	pauseBytes   = 1 << 20
+	batchBytes    = 256 << 10 // of one write
+	pageEntries   = 256       // read from a log at once
+	mergeBeyond   = 64        // entries behind: text is told in larger pieces
+	envelopeBytes = 192       // about, around an event
+	pauseReplies  = 1024      // unwritten answers at which reading pauses
+	pauseBytes    = 1 << 20
 )
 
 // Outbox is the only writer of a connection. It pulls: answers and entry-less events are handed over, everything else it reads
@@ -39,7 +40,9 @@ type Outbox struct {
 	wake    chan struct{}
 	done    chan struct{}
 
-	seq int64 // owned by the goroutine: number of the last event line
+	// Owned by the goroutine.
+	seq  int64               // number of the last event line
+	told []protocol.Envelope // of the page being written
 }
 
 // item is something ready to be written: an answer, or an event without an entry.
@@ -66,6 +69,7 @@ type follow struct {
 	s      *session.Session
 	bell   *session.Follower
 	cursor session.Seq
+	teller rindv2.Teller // owned by the outbox's goroutine once the follower is added
 	// Catching up from after_cursor: durable events up to head, then the open message's text in one piece, then live.
 	head session.Seq
 	open *protocol.Envelope
@@ -340,20 +344,37 @@ func (o *Outbox) page(buf []byte, id session.SessionID) (_ []byte, more bool, er
 	o.mu.Lock()
 	limit = o.limit(id) // after reading: what was read behind a snapshot's place was stored after the snapshot was held
 	o.mu.Unlock()
-	lag := head-f.cursor > mergeBeyond
-	m := merger{o: o, id: id, on: lag}
-	cursor := f.cursor
-	for i := range entries {
-		if limit >= 0 && entries[i].Seq > limit || len(buf) >= batchBytes {
-			break
-		}
-		buf = m.entry(buf, &entries[i])
-		cursor = entries[i].Seq
+	n := fits(entries, limit, len(buf))
+	f.teller.Approvals = o.conn.knowsApprovals()
+	o.told = f.teller.Tell(o.told[:0], entries[:n], head-f.cursor > mergeBeyond)
+	buf = o.appendTold(buf)
+	if n == 0 {
+		return buf, false, nil
 	}
-	buf = m.flush(buf)
-	moved := cursor > f.cursor
+	cursor := entries[n-1].Seq
 	o.moved(f, cursor)
-	return buf, moved && cursor < head, nil
+	return buf, cursor < head, nil
+}
+
+// fits is how many of entries may be told: none behind limit, and no more than what fills a batch, but one.
+func fits(entries []session.Entry, limit session.Seq, used int) int {
+	for i := range entries {
+		if limit >= 0 && entries[i].Seq > limit || used >= batchBytes {
+			return i
+		}
+		used += entries[i].Size() + envelopeBytes
+	}
+	return len(entries)
+}
+
+// appendTold encodes what a Teller told.
+func (o *Outbox) appendTold(buf []byte) []byte {
+	env, how := o.conn.form()
+	for i := range o.told {
+		buf = o.appendFormed(buf, &o.told[i], env, how)
+	}
+	clear(o.told) // keeps no text alive
+	return buf
 }
 
 func (o *Outbox) moved(f *follow, cursor session.Seq) {
@@ -377,20 +398,15 @@ func (o *Outbox) catchUp(buf []byte, f *follow, limit session.Seq) (_ []byte, mo
 		o.conn.unfollow(f.s.ID)
 		return buf, false, nil
 	}
-	m := merger{o: o, id: f.s.ID}
+	n := fits(entries, through, len(buf))
+	f.teller.Approvals = o.conn.knowsApprovals()
+	o.told = f.teller.CatchUp(o.told[:0], entries[:n])
+	buf = o.appendTold(buf)
 	cursor := f.cursor
-	for i := range entries {
-		if entries[i].Seq > through {
-			entries = nil
-			break
-		}
-		if len(buf) >= batchBytes {
-			break
-		}
-		buf = m.entry(buf, &entries[i])
-		cursor = entries[i].Seq
+	if n > 0 {
+		cursor = entries[n-1].Seq
 	}
-	if len(entries) == pageEntries || len(buf) >= batchBytes {
+	if n < len(entries) && entries[n].Seq <= through || n == pageEntries { // there is more, or may be
 		o.moved(f, cursor)
 		return buf, true, nil
 	}
@@ -437,114 +453,20 @@ func (o *Outbox) answers(buf []byte, idle bool) (_ []byte, last bool) {
 }
 
 func (o *Outbox) appendLine(buf, line []byte) []byte {
-	return frame.Append(buf, o.conn.framing(), line)
+	_, how := o.conn.form()
+	return frame.Append(buf, how, line)
 }
 
 func (o *Outbox) appendEvent(buf []byte, e *protocol.Envelope) []byte {
+	env, how := o.conn.form()
+	return o.appendFormed(buf, e, env, how)
+}
+
+func (o *Outbox) appendFormed(buf []byte, e *protocol.Envelope, env rindv2.Envelope, how frame.Framing) []byte {
 	o.seq++
 	e.Sequence = o.seq
-	if o.conn.framing() == frame.Lines {
-		return append(rindv2.AppendEvent(buf, o.conn.envelope(), e), '\n')
+	if how == frame.Lines {
+		return append(rindv2.AppendEvent(buf, env, e), '\n')
 	}
-	return frame.Append(buf, frame.Headers, rindv2.AppendEvent(nil, o.conn.envelope(), e))
-}
-
-// merger tells entries one by one; for a follower that lags, pieces of one text in one.
-type merger struct {
-	o  *Outbox
-	id session.SessionID
-	on bool
-
-	open *session.Entry // the newest piece
-	body mergeable
-	text []byte
-}
-
-// mergeable is a piece of text that may be told together with its neighbours.
-type mergeable struct {
-	kind protocol.Kind
-	id   string
-	name string
-}
-
-func (m *merger) entry(buf []byte, e *session.Entry) []byte {
-	if m.on {
-		if piece, text, ok := pieceOf(e); ok {
-			if m.open != nil && m.body != piece {
-				buf = m.flush(buf)
-			}
-			m.open, m.body = e, piece
-			m.text = append(m.text, text...)
-			return buf
-		}
-		buf = m.flush(buf)
-	}
-	env, ok := rindv2.EnvelopeOf(m.id, e)
-	if !ok {
-		return buf
-	}
-	buf = m.o.appendEvent(buf, &env)
-	if e.Kind == protocol.KindApprovalRequested && !m.o.conn.knowsApprovals() {
-		if q, ok := questionOf(m.id, e); ok {
-			buf = m.o.appendEvent(buf, &q)
-		}
-	}
-	return buf
-}
-
-func pieceOf(e *session.Entry) (mergeable, string, bool) {
-	switch e.Kind {
-	case protocol.KindAssistantDelta, protocol.KindReasoningDelta, protocol.KindToolInputDelta:
-	default:
-		return mergeable{}, "", false
-	}
-	b, err := protocol.Decode(e)
-	if err != nil {
-		return mergeable{}, "", false
-	}
-	switch b := b.(type) {
-	case *protocol.AssistantDelta:
-		return mergeable{e.Kind, b.More.MessageID, ""}, b.Text, true
-	case *protocol.ReasoningDelta:
-		return mergeable{e.Kind, b.More.MessageID, ""}, b.Text, true
-	case *protocol.ToolInputDelta:
-		return mergeable{e.Kind, b.ToolCallID, b.ToolName}, b.Delta, true
-	}
-	return mergeable{}, "", false
-}
-
-// flush tells the gathered pieces as one event, with the id and time of the last.
-func (m *merger) flush(buf []byte) []byte {
-	if m.open == nil {
-		return buf
-	}
-	head := protocol.Head{Time: m.open.Time, EventID: protocol.EventID(m.open.Event), Session: m.id, Turn: m.open.Turn}
-	var body protocol.Body
-	switch m.body.kind {
-	case protocol.KindAssistantDelta:
-		body = &protocol.AssistantDelta{Text: string(m.text)}
-	case protocol.KindReasoningDelta:
-		body = &protocol.ReasoningDelta{Text: string(m.text)}
-	default:
-		body = &protocol.ToolInputDelta{ToolCallID: m.body.id, ToolName: m.body.name, Delta: string(m.text)}
-	}
-	m.open, m.text = nil, nil
-	e, err := protocol.Encode(head, body)
-	if err != nil {
-		return buf // text always encodes
-	}
-	return m.o.appendEvent(buf, &protocol.Envelope{Session: m.id, Turn: e.Turn, Event: e.Event})
-}
-
-// questionOf is the question older clients get in place of an approval.
-func questionOf(id session.SessionID, e *session.Entry) (protocol.Envelope, bool) {
-	b, err := protocol.Decode(e)
-	if err != nil {
-		return protocol.Envelope{}, false
-	}
-	a := b.(*protocol.ApprovalRequested)
-	q, err := protocol.Encode(protocol.Head{Time: e.Time, EventID: a.More.QuestionEventID, Session: id, Turn: e.Turn}, &protocol.UserQuestionRequested{
-		ToolCallID: a.ToolCallID, Question: a.Title, Options: session.ChoicesOf(a.Options),
-	})
-	return protocol.Envelope{Session: id, Turn: e.Turn, Event: q.Event}, err == nil
+	return frame.Append(buf, how, rindv2.AppendEvent(nil, env, e))
 }

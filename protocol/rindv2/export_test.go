@@ -4,6 +4,6 @@ import "github.com/rind-dev/rind/protocol"
 
 // ToldOf reads a row of the table told.
 func ToldOf(k protocol.Kind) (event string, as protocol.Durability, mapped bool) {
-	row, ok := told[k]
-	return row.event, row.as, ok
+	row := told[k]
+	return row.event, row.as, row.silent || row.event != ""
 }

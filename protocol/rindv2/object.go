@@ -42,12 +42,23 @@ func skipSpace(b []byte, i int) int {
 
 // skipString returns the place behind the string that begins at i.
 func skipString(b []byte, i int) int {
-	for i++; b[i] != '"'; i++ {
-		if b[i] == '\\' {
+	for near := i + 32; i < near; { // most strings are short
+		i++
+		switch b[i] {
+		case '"':
+			return i + 1
+		case '\\':
 			i++
 		}
 	}
-	return i + 1
+	for i++; ; i++ {
+		n := bytes.IndexByte(b[i:], '"')
+		esc := bytes.IndexByte(b[i:i+n], '\\')
+		if esc < 0 {
+			return i + n + 1
+		}
+		i += esc + 1
+	}
 }
 
 // skipValue returns the place behind the value that begins at i.

@@ -1,10 +1,10 @@
 package rindv2
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -18,7 +18,9 @@ type Teller struct {
 	Session   protocol.SessionID
 	Approvals bool // the client knows approvals, and needs no question in their place
 
-	open map[protocol.TurnID]textTold // of turns with an open message
+	open map[protocol.TurnID]*textTold // of turns with an open message
+	last *textTold                     // of the turn told of last
+	turn protocol.TurnID               // whose that is
 }
 
 // textTold is how far the text of one message was told.
@@ -30,10 +32,32 @@ type textTold struct {
 // Resume sets how much of the open message of a turn the connection knows already, in characters: from the snapshot it was given when it
 // subscribed.
 func (t *Teller) Resume(turn protocol.TurnID, message string, chars int) {
-	if t.open == nil {
-		t.open = map[protocol.TurnID]textTold{}
+	*t.of(turn) = textTold{message, chars}
+}
+
+// of is what was told of a turn's open message, to be changed.
+func (t *Teller) of(turn protocol.TurnID) *textTold {
+	if t.last != nil && t.turn == turn {
+		return t.last
 	}
-	t.open[turn] = textTold{message, chars}
+	have := t.open[turn]
+	if have == nil {
+		if t.open == nil {
+			t.open = map[protocol.TurnID]*textTold{}
+		}
+		have = &textTold{}
+		t.open[turn] = have
+	}
+	t.last, t.turn = have, turn
+	return have
+}
+
+// forget drops what was told of a turn's open message: it is open no more.
+func (t *Teller) forget(turn protocol.TurnID) {
+	delete(t.open, turn)
+	if t.turn == turn {
+		t.last = nil
+	}
 }
 
 // Tell adds to dst what the connection is told of entries, which follow those of the call before; entries of a log that were pruned may be
@@ -45,11 +69,7 @@ func (t *Teller) Tell(dst []protocol.Envelope, entries []protocol.Entry, merge b
 		n := 1
 		switch told[e.Kind].merge {
 		case joined:
-			var text json.RawMessage
-			n, text = t.run(entries[i:], merge)
-			if text != nil {
-				dst = append(dst, t.retold(&entries[i+n-1], text))
-			}
+			dst, n = t.run(dst, entries[i:], merge)
 		case newest:
 			if !merge || !superseded(entries[i:]) {
 				dst = t.entry(dst, e)
@@ -62,65 +82,77 @@ func (t *Teller) Tell(dst []protocol.Envelope, entries []protocol.Entry, merge b
 	return dst
 }
 
-// run takes the pieces of one text that entries begins with, more than one only where they may be merged, and returns how many they are and
-// what is to be told of them; nil for nothing, because the connection knows it already or misses what comes before.
-func (t *Teller) run(entries []protocol.Entry, merge bool) (n int, say json.RawMessage) {
-	first, ok := readPiece(&entries[0])
-	if !ok {
-		return 1, nil
+// CatchUp adds to dst the durable events among entries, for a follower that is on its way to where it goes live: the text of the messages
+// before that comes with their durable events alone.
+func (t *Teller) CatchUp(dst []protocol.Envelope, entries []protocol.Entry) []protocol.Envelope {
+	for i := range entries {
+		if told[entries[i].Kind].as == protocol.Durable {
+			dst = t.plain(dst, &entries[i])
+		}
 	}
+	return dst
+}
+
+// run tells the pieces of one text that entries begins with, more than one only where they may be merged, and returns how many they are.
+// Nothing is told where the connection knows it already or misses what comes before.
+func (t *Teller) run(dst []protocol.Envelope, entries []protocol.Entry, merge bool) (_ []protocol.Envelope, n int) {
+	var first, next piece
+	if !readPiece(&first, &entries[0]) {
+		return dst, 1
+	}
+	say, stored := t.news(&entries[0], &first)
 	n = 1
-	say = t.news(&entries[0], first)
-	if !merge {
-		return n, say
-	}
 	var whole []byte
-	for n < len(entries) && entries[n].Kind == entries[0].Kind && entries[n].Turn == entries[0].Turn {
-		next, ok := readPiece(&entries[n])
-		if !ok || next.of != first.of || next.tool != first.tool {
+	for merge && n < len(entries) && entries[n].Kind == entries[0].Kind && entries[n].Turn == entries[0].Turn {
+		if !readPiece(&next, &entries[n]) || !bytes.Equal(next.of, first.of) || !bytes.Equal(next.tool, first.tool) {
 			break
 		}
-		if more := t.news(&entries[n], next); more != nil {
-			if whole == nil && say != nil {
-				whole = append(whole, say[:len(say)-1]...)
-			}
-			if whole == nil {
-				say = more
-			} else {
-				whole = append(whole, more[1:len(more)-1]...)
-			}
-		}
 		n++
+		more, as := t.news(&entries[n-1], &next)
+		switch {
+		case more == nil:
+			stored = stored && say == nil
+		case say == nil:
+			say, stored = more, as
+		default:
+			if whole == nil {
+				whole = append(make([]byte, 0, 4*len(say)+len(more)), say[:len(say)-1]...)
+			}
+			whole = append(whole, more[1:len(more)-1]...)
+			stored = false
+		}
 	}
 	if whole != nil {
 		say = append(whole, '"')
 	}
-	return n, say
+	if say == nil {
+		return dst, n
+	}
+	return append(dst, t.retold(&entries[n-1], say, stored)), n
 }
 
-// news is what a piece holds that follows on what was told, and counts it as told. Only text of the answer is counted: its pieces say where
-// they belong.
-func (t *Teller) news(e *protocol.Entry, p piece) json.RawMessage {
-	if e.Kind != protocol.KindAssistantDelta || p.of == "" {
-		return p.text
+// news is what a piece holds that follows on what was told, and counts it as told; stored says that it is the piece as it stands. Only text
+// of the answer is counted: its pieces say where they belong.
+func (t *Teller) news(e *protocol.Entry, p *piece) (fresh json.RawMessage, stored bool) {
+	if e.Kind != protocol.KindAssistantDelta || len(p.of) == 0 {
+		return p.text, true
 	}
-	have := t.open[e.Turn]
-	if have.message != p.of {
-		have.chars = 0
+	have := t.of(e.Turn)
+	if have.message != string(p.of) {
+		*have = textTold{message: string(p.of)}
 	}
-	chars := charsOf(p.text)
-	switch end := p.offset + chars; {
-	case p.offset > have.chars: // something before it is gone; the tail tells both
-		return nil
-	case end <= have.chars:
-		return nil
-	case p.offset < have.chars:
-		text, _ := text(p.text)
-		p.text = protocol.AppendString(nil, text[len(protocol.Prefix(text, have.chars-p.offset)):])
-		chars = end - have.chars
+	end := p.offset + charsOf(p.text)
+	switch {
+	case p.offset > have.chars, end <= have.chars: // something before it is gone, the tail tells both; or it is known
+		return nil, false
+	case p.offset == have.chars:
+		have.chars = end
+		return p.text, true
 	}
-	t.Resume(e.Turn, p.of, have.chars+chars)
-	return p.text
+	all, _ := text(p.text)
+	rest := protocol.AppendString(nil, all[len(protocol.Prefix(all, have.chars-p.offset)):])
+	have.chars = end
+	return rest, false
 }
 
 // superseded reports whether a newer one of the same news follows the first of entries before anything durable does.
@@ -175,8 +207,13 @@ func (t *Teller) entry(dst []protocol.Envelope, e *protocol.Entry) []protocol.En
 	case protocol.KindAssistantMessageCompleted:
 		dst = t.tail(dst, e)
 	case protocol.KindTurnStepRetry, protocol.KindTurnCompleted, protocol.KindTurnFailed, protocol.KindTurnCancelled:
-		delete(t.open, e.Turn)
+		t.forget(e.Turn)
 	}
+	return t.plain(dst, e)
+}
+
+// plain tells one entry by itself, and what stands in its place for a client that does not know it.
+func (t *Teller) plain(dst []protocol.Envelope, e *protocol.Entry) []protocol.Envelope {
 	env, ok := EnvelopeOf(t.Session, e)
 	if !ok {
 		return dst
@@ -190,11 +227,11 @@ func (t *Teller) entry(dst []protocol.Envelope, e *protocol.Entry) []protocol.En
 	return dst
 }
 
-// retold is the envelope of a piece with another text: its id and time, and all its other members.
-func (t *Teller) retold(e *protocol.Entry, text json.RawMessage) protocol.Envelope {
-	env, _ := EnvelopeOf(t.Session, e)
-	if p, ok := readPiece(e); ok && &p.text[0] == &text[0] {
-		return env // the stored bytes are told
+// retold is the envelope of a piece with another text, its id and time and all its other members; or as it is stored.
+func (t *Teller) retold(e *protocol.Entry, text json.RawMessage, stored bool) protocol.Envelope {
+	env := protocol.Envelope{Session: t.Session, Turn: e.Turn, Event: e.Event}
+	if stored {
+		return env
 	}
 	event := append(make(json.RawMessage, 0, len(e.Event)+len(text)), '{')
 	each(e.Event, func(name []byte, v json.RawMessage) {
@@ -223,10 +260,10 @@ func (t *Teller) tail(dst []protocol.Envelope, e *protocol.Entry) []protocol.Env
 		}
 	})
 	from := 0
-	if have := t.open[e.Turn]; have.message == message {
+	if have := t.of(e.Turn); have.message == message {
 		from = have.chars
 	}
-	delete(t.open, e.Turn)
+	t.forget(e.Turn)
 	rest := content[len(protocol.Prefix(content, from)):]
 	if rest == "" {
 		return dst
@@ -238,58 +275,4 @@ func (t *Teller) tail(dst []protocol.Envelope, e *protocol.Entry) []protocol.Env
 		return dst // text always encodes
 	}
 	return append(dst, protocol.Envelope{Session: t.Session, Turn: e.Turn, Event: made.Event})
-}
-
-// piece is a piece of a text, as stored.
-type piece struct {
-	of     string          // message or call
-	tool   string          // of a call
-	offset int             // characters of the message before it
-	text   json.RawMessage // JSON string
-}
-
-// readPiece reads a delta without decoding its text.
-func readPiece(e *protocol.Entry) (p piece, ok bool) {
-	if e.Event == nil {
-		return piece{}, false
-	}
-	each(e.Event, func(name []byte, v json.RawMessage) {
-		switch string(name) {
-		case "text", "delta":
-			p.text = v
-		case "tool_call_id":
-			p.of, _ = text(v)
-		case "tool_name":
-			p.tool, _ = text(v)
-		}
-	})
-	if e.More != nil && e.Kind != protocol.KindToolInputDelta {
-		each(e.More, func(name []byte, v json.RawMessage) {
-			switch string(name) {
-			case "m":
-				p.of, _ = text(v)
-			case "o":
-				n, _ := integer(v)
-				p.offset = int(n)
-			}
-		})
-	}
-	return p, len(p.text) >= 2 && p.text[0] == '"'
-}
-
-// charsOf counts the characters of a JSON string that was stored by us: every escape of such a string is one character.
-func charsOf(j json.RawMessage) int {
-	j = j[1 : len(j)-1]
-	n := utf8.RuneCount(j)
-	for i := 0; i < len(j); i++ {
-		if j[i] != '\\' {
-			continue
-		}
-		i++
-		if n--; j[i] == 'u' {
-			n -= 4
-			i += 4
-		}
-	}
-	return n
 }

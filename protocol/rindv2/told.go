@@ -8,9 +8,10 @@ import (
 
 // telling is one row of the table below.
 type telling struct {
-	event string // type of the event, "" where nothing is told
-	as    protocol.Durability
-	merge merging
+	event  string // type of the event
+	silent bool   // nothing is told; a row without event that is not silent is of no kind of this version
+	as     protocol.Durability
+	merge  merging
 	// inPlace makes the event that a client who does not know the first one is told besides; nil for none.
 	inPlace func(protocol.SessionID, *protocol.Entry) (protocol.Envelope, bool)
 }
@@ -25,11 +26,11 @@ const (
 )
 
 // told is the one table of what is told of each kind of entry (docs/protocol/rind-v2.md section 5, docs/protocol/catalogue.md).
-var told = map[protocol.Kind]telling{
-	protocol.KindSessionCreated:            {},
-	protocol.KindSessionForked:             {},
-	protocol.KindTurnAccepted:              {},
-	protocol.KindUserMessage:               {},
+var told = [256]telling{
+	protocol.KindSessionCreated:            {silent: true},
+	protocol.KindSessionForked:             {silent: true},
+	protocol.KindTurnAccepted:              {silent: true},
+	protocol.KindUserMessage:               {silent: true},
 	protocol.KindTurnStarted:               {event: "turn_started", as: protocol.Durable},
 	protocol.KindContextBuilt:              {event: "context_built", as: protocol.Incremental, merge: newest},
 	protocol.KindAssistantDelta:            {event: "assistant_delta", as: protocol.Incremental, merge: joined},
@@ -51,17 +52,17 @@ var told = map[protocol.Kind]telling{
 	protocol.KindToolProgress:              {event: "tool_progress", as: protocol.Incremental, merge: newest},
 	protocol.KindFileChange:                {event: "file_change", as: protocol.Incremental},
 	protocol.KindToolResult:                {event: "tool_result", as: protocol.Durable},
-	protocol.KindArtifactCreated:           {},
-	protocol.KindProviderEvent:             {},
-	protocol.KindNotice:                    {},
-	protocol.KindCommandsChanged:           {},
-	protocol.KindInputAccepted:             {},
-	protocol.KindInputMoved:                {},
+	protocol.KindArtifactCreated:           {silent: true},
+	protocol.KindProviderEvent:             {silent: true},
+	protocol.KindNotice:                    {silent: true},
+	protocol.KindCommandsChanged:           {silent: true},
+	protocol.KindInputAccepted:             {silent: true},
+	protocol.KindInputMoved:                {silent: true},
 	protocol.KindQueuedInputDelivered:      {event: "queued_input_delivered", as: protocol.Durable},
 	protocol.KindQueuedInputReturned:       {event: "queued_input_returned", as: protocol.Durable},
-	protocol.KindCancelRequested:           {},
+	protocol.KindCancelRequested:           {silent: true},
 	protocol.KindContextCompacted:          {event: "context_compacted", as: protocol.Durable},
-	protocol.KindHistoryRepaired:           {},
+	protocol.KindHistoryRepaired:           {silent: true},
 	protocol.KindTurnCompleted:             {event: "turn_completed", as: protocol.Durable},
 	protocol.KindTurnFailed:                {event: "turn_failed", as: protocol.Durable},
 	protocol.KindTurnCancelled:             {event: "turn_cancelled", as: protocol.Durable},
@@ -72,15 +73,15 @@ var told = map[protocol.Kind]telling{
 	protocol.KindGoalUpdated:               {event: "goal_updated", as: protocol.Incremental},
 	protocol.KindSessionSettingsChanged:    {event: "session_settings_changed", as: protocol.Incremental},
 	protocol.KindSessionRenamed:            {event: "session_renamed", as: protocol.Incremental},
-	protocol.KindProviderSession:           {},
-	protocol.KindProviderContinuity:        {},
+	protocol.KindProviderSession:           {silent: true},
+	protocol.KindProviderContinuity:        {silent: true},
 }
 
 // EnvelopeOf is the envelope of a stored entry; ok is false when it is not told: its kind is not, it has no event, or it was written by a
 // newer version. Sequence is left to the writer.
 func EnvelopeOf(id protocol.SessionID, e *protocol.Entry) (env protocol.Envelope, ok bool) {
 	env = protocol.Envelope{Session: id, Turn: e.Turn, Event: e.Event}
-	row := told[e.Kind]
+	row := &told[e.Kind]
 	if e.Event == nil || row.event == "" {
 		return protocol.Envelope{}, false
 	}

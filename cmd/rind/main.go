@@ -18,12 +18,13 @@ import (
 
 // Exit codes (docs/cli.md).
 const (
-	exitOK        = 0
-	exitFailed    = 1 // the turn or the command failed
-	exitUsage     = 2 // wrong command line
-	exitCancelled = 3 // the turn was cancelled
-	exitConsent   = 4 // something needed consent and nobody could give it
-	exitConfig    = 5 // settings or key
+	exitOK          = 0
+	exitFailed      = 1   // the turn or the command failed
+	exitUsage       = 2   // wrong command line
+	exitCancelled   = 3   // the turn was cancelled
+	exitConsent     = 4   // something needed consent and nobody could give it
+	exitConfig      = 5   // settings or key
+	exitInterrupted = 130 // ended by Ctrl-C
 )
 
 func main() {
@@ -113,6 +114,7 @@ func rootCommand(std *streams) *cobra.Command {
 	root.AddCommand(
 		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std), appServerCommand(std), fixtureCommand(std), schemaCommand(std),
 		trustCommand(std),
+		chatCommand(std),
 	)
 	return root
 }

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+)
+
+type chatFlags struct {
+	common
+	session  string
+	latest   bool
+	model    string
+	provider string
+	mode     string
+}
+
+func chatCommand(std *streams) *cobra.Command {
+	var f chatFlags
+	cmd := &cobra.Command{
+		Use:   "chat [PROMPT]",
+		Short: "Talk with the agent in the terminal",
+		Long: "A conversation, line by line. A line typed while the agent works steers it; lines that begin with / are commands (/help). Ctrl-C\n" +
+			"cancels the turn, twice or at rest it ends the program; Ctrl-D ends when the turn has. docs/chat.md tells it all.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return runChat(cmd.Context(), std, &f, strings.Join(args, " "))
+		},
+	}
+	f.common.bind(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&f.session, "session", "", "go on with this session")
+	fl.BoolVarP(&f.latest, "resume-latest", "c", false, "go on with the newest session of this folder")
+	fl.StringVar(&f.model, "model", "", "model to use")
+	fl.StringVar(&f.provider, "provider", "", "provider to use, by its name in the settings; needs --model")
+	fl.StringVar(&f.mode, "mode", "", "approval mode: ask, edit, read or full")
+	return cmd
+}
+
+func (f *chatFlags) check() error {
+	switch {
+	case !validMode(f.mode):
+		return usageError{fmt.Errorf("--mode must be ask, edit, read or full, not %q", f.mode)}
+	case f.session != "" && !protocol.ValidSessionID(f.session):
+		return exitf(exitUsage, "Invalid session id.")
+	case f.provider != "" && f.model == "":
+		return usageError{errors.New("--provider needs --model")}
+	}
+	return nil
+}
+
+func validMode(mode string) bool {
+	switch mode {
+	case "", "ask", "edit", "read", "full":
+		return true
+	}
+	return false
+}
+
+// runChat composes a process as app-server does and talks to it over a connection of its own: chat knows nothing a client cannot know.
+//
+// Goroutines: the caller holds the conversation and is the only one that writes to the terminal. Serve is the connection's server end; it ends
+// with the answer to shutdown. receive reads what it writes and ends with it. One reads standard input: it ends with it, or, where a read of
+// a terminal blocks, with the process. One passes signals on and ends with runChat.
+func runChat(ctx context.Context, std *streams, f *chatFlags, prompt string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	attended := isTerminal(std.in) && isTerminal(std.err)
+	p, err := compose(std, &f.common, composition{typed: true, temporary: true, unattended: !attended, modelFlag: f.model != ""})
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	d := dispatcher.New(dispatcher.Config{
+		Sessions: p.all, Workspace: p.workspace, Version: version(), Session: session.SessionID(f.session), Latest: f.latest && f.session == "",
+		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) }, Providers: p.providers, Setup: p.setup, HasDoc: hasDoc(p.root),
+		Resolve: func(path string) (string, error) { return workspace(path, p.env) },
+	})
+	marks := attended && understands(std.err)
+	if marks {
+		fmt.Fprint(std.err, pasteOn)
+		defer fmt.Fprint(std.err, pasteOff)
+	}
+	sigs, stop := interrupts(func() {
+		if marks {
+			fmt.Fprint(std.err, pasteOff)
+		}
+		os.Exit(exitInterrupted)
+	})
+	defer stop()
+	t := newTalk(std, attended, sigs)
+	return t.hold(ctx, f, prompt, func(in io.Reader, out io.Writer) error {
+		return d.Serve(context.WithoutCancel(ctx), in, out, dispatcher.Options{Envelope: envelope("rind")})
+	})
+}
+
+// interrupts passes the signals that end a turn or the program on. One that comes before the last was taken means that the program does not
+// react: force ends it then.
+func interrupts(force func()) (<-chan os.Signal, func()) {
+	from, to, done := make(chan os.Signal, 8), make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(from, stopSignals()...)
+	go func() {
+		for {
+			select {
+			case s := <-from:
+				select {
+				case to <- s:
+				default:
+					force()
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	return to, func() {
+		signal.Stop(from)
+		close(done)
+	}
+}

@@ -39,6 +39,7 @@ var rooms = []room{
 	{path: "session/roots", ours: []string{"protocol"}, third: system},
 	{path: "session/settings", ours: []string{"protocol"}},
 	{path: "session/record", ours: []string{"protocol"}},
+	{path: "session/guide", ours: []string{"protocol", "session", "session/roots"}},
 	{path: "session/images", ours: ground},
 	{path: "session/undo", ours: ground, third: []string{"github.com/aymanbagabas/go-udiff"}},
 

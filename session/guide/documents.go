@@ -1,0 +1,176 @@
+package guide
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/roots"
+)
+
+// The notes that are read: our own, and beside them the first of others' that is there.
+const ownDoc = "RIND.md"
+
+var otherDocs = []string{"AGENTS.md", "CLAUDE.md"}
+
+const (
+	maxDocBytes = 32 << 10
+	maxDepth    = 64 // folders between the working folder and the workspace root
+
+	cutMark = "\n[… left out from here: this file is longer than 32 KiB …]"
+)
+
+var errLinkedElsewhere = errors.New("it is a link to what is no .md file")
+
+// document is what was read of one file.
+type document struct {
+	text string // "" when it is blank
+	more bool
+	err  error // why it is no text
+}
+
+// documents are the notes of the user and of the project, each file once, however many names it has.
+func (v *visit) documents(folder string) []session.GuidePart {
+	var parts []session.GuidePart
+	var told []fs.FileInfo
+	// take adds the first of candidates that says anything.
+	take := func(key, scope string, candidates ...func() (file, error)) {
+		for _, find := range candidates {
+			f, err := find()
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			var d document
+			if err == nil {
+				if contains(told, f.info) {
+					return
+				}
+				d, _, err = remembered(&v.g.seen, "notes ", f, readDocument)
+			}
+			if err == nil {
+				err = d.err
+			}
+			if err != nil {
+				v.problem(f.path, err)
+				continue
+			}
+			if d.text == "" {
+				continue
+			}
+			told = append(told, f.info)
+			parts = append(parts, v.part(key, scope, f.path, d))
+			return
+		}
+	}
+	if root := v.g.cfg.DataRoot; root != "" {
+		user := func(name string) func() (file, error) {
+			return func() (file, error) {
+				at := filepath.Join(root, name)
+				f, err := userFile(at)
+				f.path = at
+				return f, err
+			}
+		}
+		take(keyUser, scopeUser, user(ownDoc))
+		take(keyUser, scopeUser, user(otherDocs[0]), user(otherDocs[1]))
+	}
+	if v.r == nil {
+		return parts
+	}
+	project := func(name string) func() (file, error) { return func() (file, error) { return v.projectFile(name) } }
+	take(keyProject, scopeProject, project(ownDoc))
+	var others []func() (file, error)
+	for _, name := range otherDocs {
+		for _, dir := range upwards(folder) {
+			others = append(others, project(path.Join(dir, name)))
+		}
+	}
+	take(keyProject, scopeProject, others...)
+	return parts
+}
+
+// projectFile finds a file of the workspace, given relative to it. A link is followed while it stays inside and leads to another .md file:
+// one that a project names AGENTS.md and points at the user's .env is not for a model.
+func (v *visit) projectFile(name string) (file, error) {
+	f := file{path: filepath.Join(v.r.Base(), filepath.FromSlash(name))}
+	info, err := v.r.Stat(name)
+	if err != nil {
+		if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Missing {
+			err = fs.ErrNotExist
+		}
+		return f, err
+	}
+	if !info.Mode().IsRegular() {
+		return f, errNoFile
+	}
+	place, err := v.r.Resolve(name)
+	if err != nil {
+		return f, err
+	}
+	if !strings.EqualFold(filepath.Ext(place.Abs), ".md") {
+		return f, errLinkedElsewhere
+	}
+	f.info = info
+	f.open = func() (*os.File, fs.FileInfo, error) { return v.r.OpenFile(place.Abs) }
+	return f, nil
+}
+
+// upwards lists folder and those above it, slash separated and relative to the workspace root, down to the root itself. A folder that
+// does not lie below the root is the root.
+func upwards(folder string) []string {
+	folder = path.Clean(filepath.ToSlash(folder))
+	if !filepath.IsLocal(filepath.FromSlash(folder)) {
+		folder = "."
+	}
+	dirs := []string{}
+	for ; folder != "." && len(dirs) < maxDepth; folder = path.Dir(folder) {
+		dirs = append(dirs, folder)
+	}
+	return append(dirs, ".")
+}
+
+func contains(list []fs.FileInfo, info fs.FileInfo) bool {
+	for _, x := range list {
+		if os.SameFile(x, info) {
+			return true
+		}
+	}
+	return false
+}
+
+func readDocument(f *os.File) (document, int) {
+	text, more, err := readText(f, maxDocBytes)
+	d := document{text: strings.TrimRight(strings.TrimLeft(text, "\n"), " \t\n"), more: more, err: err}
+	if strings.TrimSpace(d.text) == "" {
+		d.text = ""
+	}
+	return d, len(d.text)
+}
+
+// frames begin and end notes. What a file holds may look like an end, but does not count as one.
+var frames = regexp.MustCompile(`(?i)<(/?(?:user|project)_notes)`)
+
+// part frames a document, so that the model knows whose words these are and where they end.
+func (v *visit) part(key, scope, at string, d document) session.GuidePart {
+	label, tag, name := "User notes", "user_notes", shownPath(v.g.cfg.Home, at)
+	if scope == scopeProject {
+		label, tag = "Project notes", "project_notes"
+		if rel, err := filepath.Rel(v.r.Base(), at); err == nil {
+			name = oneLine(filepath.ToSlash(rel))
+		}
+	}
+	text := frames.ReplaceAllString(d.text, `<\$1`)
+	if d.more {
+		text += cutMark
+	}
+	return session.GuidePart{
+		Key: key, Label: label, Scope: scope, Path: at, Truncated: d.more,
+		Text: fmt.Sprintf("<%s file=%q>\n%s\n</%s>", tag, name, text, tag),
+	}
+}

@@ -1,0 +1,3 @@
+package guide
+
+const noWait = 0

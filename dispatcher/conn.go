@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 
@@ -12,9 +11,6 @@ import (
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 )
-
-// maxInFlight bounds the requests of a connection without a written answer.
-const maxInFlight = 64
 
 // Conn is one connection. Requests are taken on its reading goroutine, in reading order, and answered through its Outbox; what a method
 // does in between is the session's business. Its two goroutines are the reader, which is the caller of Serve, and the Outbox.
@@ -98,16 +94,16 @@ func (c *Conn) Refuse(err error) {
 	}
 	r, ok := errors.AsType[*rindv2.Refusal](err)
 	if !ok {
-		text := "Invalid JSON request."
+		text := rindv2.TextNotJSON
 		switch {
 		case errors.Is(err, frame.ErrTooLong):
-			text = fmt.Sprintf("Request line exceeds %d bytes.", frame.MaxBytes)
+			text = rindv2.TextLineTooLong
 		case errors.Is(err, frame.ErrHeader):
 			text = rindv2.TextBadHeaders
 		case errors.Is(err, frame.ErrUTF8):
-			text = "Request is not valid UTF-8."
+			text = rindv2.TextNotUTF8
 		case errors.Is(err, frame.ErrDepth):
-			text = fmt.Sprintf("Request nesting exceeds %d levels.", frame.MaxDepth)
+			text = rindv2.TextTooDeep
 		}
 		r = rindv2.FrameFault(text)
 	}
@@ -129,31 +125,28 @@ type call struct {
 // method. It runs on the reading goroutine.
 func (c *Conn) Request(req protocol.Request) {
 	id := string(req.ID)
-	refuse := func(kind protocol.ErrorKind, details map[string]any, format string, args ...any) {
-		c.out.reply(protocol.Reply{ID: req.ID, Err: &protocol.Error{Kind: kind, Message: fmt.Sprintf(format, args...), Details: details}}, "")
-	}
 	m, known := methods[req.Method]
 	known = known && (m.run != nil || req.ID == nil) // $/cancel_request is a notification: it has no answer, so with an id it is no method
 	c.mu.Lock()
 	_, dup := c.inFlight[id]
 	stopping, ready, flying := c.stopping, c.ready, len(c.inFlight)
 	c.mu.Unlock()
+	var refused *protocol.Error
 	switch {
 	case req.ID == nil:
 	case dup:
-		refuse(protocol.InvalidRequest, map[string]any{}, "request_id is already in flight.")
-		return
+		refused = rindv2.DuplicateID()
 	case stopping || c.d.stopped():
-		refuse(protocol.ServerStopping, nil, "Runtime is shutting down.")
-		return
+		refused = rindv2.Stopping()
 	case !ready && !m.early:
-		refuse(protocol.ServerNotReady, nil, "Runtime worker is not initialized.")
-		return
+		refused = rindv2.NotReady()
 	case !known:
-		refuse(protocol.MethodNotFound, nil, "Unknown method: %s", protocol.Prefix(req.Method, 200))
-		return
-	case flying >= maxInFlight && !m.always:
-		refuse(protocol.Overloaded, map[string]any{"retry_after_ms": 1000}, "Too many requests in flight (maximum %d).", maxInFlight)
+		refused = rindv2.UnknownMethod(req.Method)
+	case flying >= rindv2.MaxInFlight && !m.always:
+		refused = rindv2.Overloaded()
+	}
+	if refused != nil {
+		c.out.reply(protocol.Reply{ID: req.ID, Err: refused}, "")
 		return
 	}
 	k := &call{c: c, req: req, params: rindv2.ReadParams(req.Params)}
@@ -231,9 +224,20 @@ func (k *call) at(id session.SessionID, seq session.Seq, result any, err error) 
 	})
 }
 
-var okResult = struct {
-	OK bool `json:"ok"`
-}{true}
+var okResult = rindv2.OK{OK: true}
+
+// panicked answers the request whose method panicked on the reading goroutine; reading goes on.
+func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
+	err := panicError(value, stack)
+	c.mu.Lock()
+	k := c.inFlight[string(req.ID)]
+	c.mu.Unlock()
+	if k == nil || req.ID == nil { // nobody waits for an answer
+		_ = c.d.internal(err)
+		return
+	}
+	k.fail(err)
+}
 
 // cancelRequest is the notification $/cancel_request {id} of JSON-RPC.
 func (c *Conn) cancelRequest(k *call) {

@@ -22,13 +22,7 @@ import (
 )
 
 // Provider is one row of initialize's and rind/auth/list's providers.
-type Provider struct {
-	ID         string   `json:"id"`
-	Name       string   `json:"name"`
-	Methods    []string `json:"methods"`
-	Configured bool     `json:"configured"`
-	Source     string   `json:"source"`
-}
+type Provider = rindv2.Provider
 
 // Setup is what commands and initialize show of the settings.
 type Setup struct {
@@ -150,7 +144,7 @@ func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writ
 			c.mu.Unlock()
 			c.in.SetFraming(frame.Headers)
 		}
-		read <- rpc.Serve(ctx, c.in, c)
+		read <- rpc.New(c.in, c, rpc.Options{Panicked: c.panicked}).Serve(ctx)
 	}()
 	select {
 	case <-read:

@@ -207,6 +207,17 @@ func (l *line) text(field string) string {
 	return s
 }
 
+// listOf is a list of strings of a result.
+func listOf(t failer, l *line, field string) []string {
+	t.Helper()
+	m := map[string]json.RawMessage{}
+	var list []string
+	if json.Unmarshal(l.result, &m) != nil || json.Unmarshal(m[field], &list) != nil {
+		t.Fatalf("%s is no list of texts: %s", field, l.raw)
+	}
+	return list
+}
+
 // members splits an object; it does not keep their order.
 func members(b []byte) (map[string]json.RawMessage, error) {
 	m := map[string]json.RawMessage{}

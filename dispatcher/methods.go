@@ -2,6 +2,9 @@ package dispatcher
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
+	"slices"
 	"sort"
 
 	"github.com/rind-dev/rind/protocol"
@@ -11,58 +14,79 @@ import (
 
 // method is one row of the method table.
 type method struct {
-	run    func(k *call) // on the reading goroutine: must not wait for a session
-	early  bool          // allowed before initialize
-	always bool          // never refused as Overloaded
-	hidden bool          // not listed by initialize
+	run func(k *call) // on the reading goroutine: must not wait for a session. nil: a notification
+	// As the codec's table has them (rindv2.Methods).
+	early  bool // allowed before initialize
+	always bool // never refused as Overloaded
 }
 
 // methods is every method served over rind v2 and its JSON-RPC twin. Filled in init, because initialize lists it.
 var methods map[string]method
 
 func init() {
-	methods = map[string]method{
-		"initialize":                     {run: initialize, early: true},
-		"ping":                           {run: func(k *call) { k.ok(okResult) }, early: true, always: true},
-		"shutdown":                       {run: func(k *call) { k.c.d.shutdown(k) }, early: true, always: true},
-		"session/new":                    {run: sessionNew},
-		"session/create":                 {run: sessionCreate},
-		"rind/session/forget_draft":      {run: forgetDraft},
-		"session/list":                   {run: sessionList},
-		"session/switch":                 {run: sessionSwitch},
-		"session/fork":                   {run: sessionFork},
-		"session/delete":                 {run: sessionDelete},
-		"session/subscribe":              {run: subscribe},
-		"session/unsubscribe":            {run: unsubscribe},
-		"session/replay":                 {run: replay},
-		"session/prompt":                 {run: prompt},
-		"session/cancel":                 {run: cancel, always: true},
-		"model/list":                     {run: modelList},
-		"model/set":                      {run: modelSet},
-		"model/effort":                   {run: modelEffort},
-		"rind/session/set_mode":          {run: setMode},
-		"rind/session/steer":             {run: enqueue(protocol.ModeSteering)},
-		"rind/session/follow_up":         {run: enqueue(protocol.ModeFollowUp)},
-		"rind/session/promote_follow_up": {run: promote},
-		"rind/session/unsteer":           {run: retrieve(protocol.ModeSteering)},
-		"rind/session/dequeue_follow_up": {run: retrieve(protocol.ModeFollowUp)},
-		"rind/command/execute":           {run: execute},
-		"rind/user-question/respond":     {run: answerQuestion, always: true},
-		"rind/approval/respond":          {run: answerApproval, always: true},
-		"rind/context/inspect":           {run: contextInspect},
-		"rind/usage/summary":             {run: usageSummary},
-		"rind/auth/list":                 {run: authList},
-		"file/list":                      {run: fileList},
-		"file/read":                      {run: fileRead},
-		"file/write":                     {run: fileWrite},
-		"$/cancel_request":               {hidden: true, always: true},
+	served := map[string]func(k *call){
+		"initialize":                     takes(initialize),
+		"ping":                           func(k *call) { k.ok(okResult) },
+		"shutdown":                       func(k *call) { k.c.d.shutdown(k) },
+		"session/new":                    takes(sessionNew),
+		"session/create":                 takes(sessionCreate),
+		"rind/session/forget_draft":      takes(forgetDraft),
+		"session/list":                   takes(sessionList),
+		"session/switch":                 takes(sessionSwitch),
+		"session/fork":                   takes(sessionFork),
+		"session/delete":                 takes(sessionDelete),
+		"session/subscribe":              takes(subscribe),
+		"session/unsubscribe":            takes(unsubscribe),
+		"session/replay":                 takes(replay),
+		"session/prompt":                 takes(prompt),
+		"session/cancel":                 takes(cancel),
+		"model/list":                     takes(modelList),
+		"model/set":                      takes(modelSet),
+		"model/effort":                   takes(modelEffort),
+		"rind/session/set_mode":          takes(setMode),
+		"rind/session/steer":             takes(enqueue(protocol.ModeSteering)),
+		"rind/session/follow_up":         takes(enqueue(protocol.ModeFollowUp)),
+		"rind/session/promote_follow_up": promote,
+		"rind/session/unsteer":           retrieve(protocol.ModeSteering),
+		"rind/session/dequeue_follow_up": retrieve(protocol.ModeFollowUp),
+		"rind/command/execute":           execute,
+		"rind/user-question/respond":     takes(answerQuestion),
+		"rind/approval/respond":          takes(answerApproval),
+		"rind/context/inspect":           takes(contextInspect),
+		"rind/usage/summary":             takes(usageSummary),
+		"rind/auth/list":                 takes(authList),
+		"file/list":                      takes(fileList),
+		"file/read":                      takes(fileRead),
+		"file/write":                     takes(fileWrite),
+	}
+	methods = map[string]method{rindv2.MethodCancelRequest: {always: true}}
+	for _, row := range rindv2.Methods() {
+		if run := served[row.Name]; run != nil {
+			methods[row.Name] = method{run, row.Early, row.Always}
+		}
+	}
+}
+
+// takes reads a method's params before it runs; what is wrong with them is the answer.
+func takes[P any, R interface {
+	*P
+	rindv2.Reader
+}](run func(k *call, p *P),
+) func(k *call) {
+	return func(k *call) {
+		p := new(P)
+		if err := R(p).Read(k.params); err != nil {
+			k.fail(err)
+			return
+		}
+		run(k, p)
 	}
 }
 
 func methodNames() []string {
 	var names []string
 	for name, m := range methods {
-		if !m.hidden {
+		if m.run != nil {
 			names = append(names, name)
 		}
 	}
@@ -79,45 +103,27 @@ var capabilities = []string{
 
 // session finds the session a request is for: named, or the connection's current one.
 func (k *call) session() (*session.Session, error) {
-	if !k.params.Has("session_id") {
-		k.c.mu.Lock()
-		defer k.c.mu.Unlock()
-		if k.c.current == nil {
-			if k.c.lostCurrent != "" {
-				return nil, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", k.c.lostCurrent)
-			}
-			return nil, rindv2.Bad("session_id is required for this method.")
-		}
-		return k.c.current, nil
-	}
-	id, err := k.sessionID()
-	if err != nil {
+	var t rindv2.Target
+	if err := t.Read(k.params); err != nil {
 		return nil, err
 	}
 	k.c.mu.Lock()
-	cur := k.c.current
+	cur, lost := k.c.current, k.c.lostCurrent
 	k.c.mu.Unlock()
-	if cur != nil && cur.ID == id {
+	switch {
+	case cur != nil && (t.SessionID == "" || t.SessionID == cur.ID):
 		return cur, nil
+	case t.SessionID == "" && lost != "":
+		return nil, rindv2.SessionNotFound(lost)
+	case t.SessionID == "":
+		return nil, rindv2.SessionRequired()
 	}
-	s, err := k.c.d.cfg.Sessions.Open(context.Background(), id)
+	s, err := k.c.d.cfg.Sessions.Open(context.Background(), t.SessionID)
 	if err != nil {
 		return nil, err
 	}
 	s.Close() // the reference holds until the session has nothing to do; what is asked next is in its mailbox before
 	return s, nil
-}
-
-// sessionID reads a session_id that must be there.
-func (k *call) sessionID() (session.SessionID, error) {
-	id, ok := k.params.Name("session_id")
-	if !ok {
-		return "", rindv2.Bad("session_id is required for this method.")
-	}
-	if !protocol.ValidSessionID(id) {
-		return "", rindv2.Bad("Invalid session id.")
-	}
-	return session.SessionID(id), nil
 }
 
 // with runs f with the request's session; an error is the answer.
@@ -134,9 +140,13 @@ func (k *call) with(f func(s *session.Session)) {
 func (k *call) inspect(f func(v *session.View)) {
 	k.with(func(s *session.Session) {
 		if !s.Inspect(f) {
-			k.fail(protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+			k.fail(rindv2.SessionNotFound(s.ID))
 		}
 	})
+}
+
+func panicError(value any, stack []byte) error {
+	return fmt.Errorf("panic in a method: %v\n%s", value, stack)
 }
 
 // background runs f on a goroutine of its own: for what reads files, the network or long pages.
@@ -144,7 +154,7 @@ func (k *call) background(f func()) {
 	go func() {
 		defer func() {
 			if r := recover(); r != nil {
-				k.fail(panicError(r))
+				k.fail(panicError(r, debug.Stack()))
 			}
 		}()
 		f()
@@ -202,20 +212,12 @@ func updated(v *session.View) string {
 }
 
 // initialize is serial: nothing is read before it has answered.
-func initialize(k *call) {
+func initialize(k *call, p *rindv2.InitializeParams) {
 	c := k.c
-	caps, ok := k.params.Texts("client_capabilities")
-	if !ok {
-		k.fail(rindv2.Bad("client_capabilities must be a list of strings."))
-		return
-	}
 	c.mu.Lock()
 	again := c.current
-	if k.params.Has("client_capabilities") {
-		c.caps, c.approves = true, false
-		for _, cap := range caps {
-			c.approves = c.approves || cap == "rind/approvals"
-		}
+	if p.ClientCapabilities != nil {
+		c.caps, c.approves = true, slices.Contains(p.ClientCapabilities, "rind/approvals")
 	}
 	c.mu.Unlock()
 	if again == nil {
@@ -228,8 +230,11 @@ func initialize(k *call) {
 	}
 	done := make(chan struct{})
 	c.mu.Lock()
-	s := c.current
+	s, lost := c.current, c.lostCurrent
 	c.mu.Unlock()
+	if s != nil {
+		lost = s.ID
+	}
 	if s == nil || !s.Inspect(func(v *session.View) {
 		defer close(done)
 		res, err := c.initialized(v)
@@ -240,7 +245,7 @@ func initialize(k *call) {
 		}
 		k.settle(res, err)
 	}) {
-		k.fail(protocol.Errorf(protocol.SessionNotFound, "Session not found."))
+		k.fail(rindv2.SessionNotFound(lost))
 		return
 	}
 	<-done

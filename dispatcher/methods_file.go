@@ -1,7 +1,6 @@
 package dispatcher
 
 import (
-	"encoding/base64"
 	"errors"
 	"io"
 	"io/fs"
@@ -20,15 +19,13 @@ import (
 // maxFile bounds file/read and file/write (docs/protocol/rind-v2.md section 4.10).
 const maxFile = 8 << 20
 
-// file runs f with a handle on the session's workspace root and the request's path, which cannot leave it.
-func (k *call) file(must bool, f func(root *os.Root, name string) (any, error)) {
-	name, ok := k.params.Text("path")
-	switch {
-	case !ok || must && name == "":
-		k.fail(rindv2.Bad("path is required."))
-		return
-	case strings.ContainsRune(name, 0) || strings.HasPrefix(name, "/") || filepath.IsAbs(name) || name != "" && !filepath.IsLocal(filepath.FromSlash(name)):
-		k.fail(rindv2.Bad("path must be relative to the workspace and stay inside it."))
+// errOutside refuses a path that leaves the workspace.
+var errOutside = rindv2.Bad("path must be relative to the workspace and stay inside it.")
+
+// file runs f with a handle on the session's workspace root and a path in it, which it cannot leave.
+func (k *call) file(name string, f func(root *os.Root, name string) (any, error)) {
+	if strings.ContainsRune(name, 0) || strings.HasPrefix(name, "/") || filepath.IsAbs(name) || name != "" && !filepath.IsLocal(filepath.FromSlash(name)) {
+		k.fail(errOutside)
 		return
 	}
 	name = path.Clean(name)
@@ -54,7 +51,7 @@ func fileError(err error, name string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return protocol.Errorf(protocol.NotFound, "File not found: %s", name)
 	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes"):
-		return rindv2.Bad("path must be relative to the workspace and stay inside it.")
+		return errOutside
 	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return rindv2.Bad("%s cannot be used: %s", name, path.Base(err.Error()))
@@ -62,13 +59,8 @@ func fileError(err error, name string) error {
 	return err
 }
 
-func fileList(k *call) {
-	type entry struct {
-		Name string `json:"name"`
-		Type string `json:"type"`
-		Size int64  `json:"size"`
-	}
-	k.file(false, func(root *os.Root, name string) (any, error) {
+func fileList(k *call, p *rindv2.FileListParams) {
+	k.file(p.Path, func(root *os.Root, name string) (any, error) {
 		info, err := root.Stat(name)
 		if err != nil {
 			return nil, err
@@ -80,9 +72,9 @@ func fileList(k *call) {
 		if err != nil {
 			return nil, err
 		}
-		out := []entry{}
+		out := []rindv2.FileEntry{}
 		for _, d := range list {
-			e := entry{Name: d.Name(), Type: "file"}
+			e := rindv2.FileEntry{Name: d.Name(), Type: "file"}
 			switch {
 			case d.IsDir():
 				e.Type = "dir"
@@ -105,14 +97,12 @@ func fileList(k *call) {
 			}
 			out = append(out, e)
 		}
-		return struct {
-			Entries []entry `json:"entries"`
-		}{out}, nil
+		return rindv2.FileList{Entries: out}, nil
 	})
 }
 
-func fileRead(k *call) {
-	k.file(true, func(root *os.Root, name string) (any, error) {
+func fileRead(k *call, p *rindv2.FileParams) {
+	k.file(p.Path, func(root *os.Root, name string) (any, error) {
 		info, err := root.Stat(name)
 		if err != nil {
 			return nil, err
@@ -139,30 +129,16 @@ func fileRead(k *call) {
 		if kind == "" {
 			kind = http.DetectContentType(data)
 		}
-		return struct {
-			Content string `json:"content_base64"`
-			MIME    string `json:"mime"`
-			Size    int    `json:"size"`
-		}{base64.StdEncoding.EncodeToString(data), kind, len(data)}, nil
+		return rindv2.FileContent{Content: data, MIME: kind, Size: len(data)}, nil
 	})
 }
 
-func fileWrite(k *call) {
-	content, ok := k.params.Text("content_base64")
-	if !ok || !k.params.Has("content_base64") {
-		k.fail(rindv2.Bad("content_base64 is required."))
-		return
-	}
-	data, err := base64.StdEncoding.DecodeString(content)
-	if err != nil {
-		k.fail(rindv2.Bad("content_base64 is not valid base64."))
-		return
-	}
-	if len(data) > maxFile {
+func fileWrite(k *call, p *rindv2.FileWriteParams) {
+	if len(p.Content) > maxFile {
 		k.fail(rindv2.Bad("The content is larger than 8 MiB."))
 		return
 	}
-	k.file(true, func(root *os.Root, name string) (any, error) {
+	k.file(p.Path, func(root *os.Root, name string) (any, error) {
 		slash := filepath.ToSlash(name)
 		if !strings.HasPrefix(slash, "uploads/") {
 			return nil, rindv2.Bad("file/write writes only under uploads/.")
@@ -171,7 +147,7 @@ func fileWrite(k *call) {
 			return nil, err
 		}
 		tmp := name + ".tmp-" + protocol.RandomIDs{}.Hex32()[:8]
-		if err := root.WriteFile(tmp, data, 0o644); err != nil {
+		if err := root.WriteFile(tmp, p.Content, 0o644); err != nil {
 			_ = root.Remove(tmp)
 			return nil, err
 		}
@@ -179,9 +155,6 @@ func fileWrite(k *call) {
 			_ = root.Remove(tmp)
 			return nil, err
 		}
-		return struct {
-			Path string `json:"path"`
-			Size int    `json:"size"`
-		}{slash, len(data)}, nil
+		return rindv2.FileWritten{Path: slash, Size: len(p.Content)}, nil
 	})
 }

@@ -3,48 +3,32 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
+	"math"
+	"runtime/debug"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 )
 
-// Bounds of a replay page (docs/protocol/rind-v2.md section 4.4).
-const (
-	replayLimit = 1000
-	replayBytes = 4 << 20
-)
+// replayBytes bounds a replay page (docs/protocol/rind-v2.md section 4.4).
+const replayBytes = 4 << 20
 
-func replay(k *call) {
-	if !k.params.Has("after_cursor") {
-		replayMessages(k)
-		return
-	}
-	after, ok := k.params.Int("after_cursor", 0)
-	if !ok || after < 0 {
-		k.fail(rindv2.Bad("session/replay after_cursor must be a non-negative integer."))
-		return
-	}
-	limit, ok := k.params.Int("limit", 200)
-	if !ok || limit < 1 || limit > replayLimit {
-		k.fail(rindv2.Bad("session/replay limit must be an integer from 1 to 1000."))
-		return
-	}
-	tasksAfter, ok := k.params.Int("after_task_cursor", -1)
-	if !ok || k.params.Has("after_task_cursor") && tasksAfter < 0 {
-		k.fail(rindv2.Bad("session/replay after_task_cursor must be a non-negative integer."))
+func replay(k *call, p *rindv2.ReplayParams) {
+	if p.AfterCursor == nil {
+		replayMessages(k, p)
 		return
 	}
 	k.snapshot(func(v *session.View, state rindv2.ReplayState) (func() (func(int64) any, error), error) {
 		id := v.Session.ID
 		draft := v.Draft
 		return func() (func(int64) any, error) {
-			res, err := k.c.events(id, session.Seq(after), int(limit), state, draft)
+			res, err := k.c.events(id, *p.AfterCursor, p.Limit, state, draft)
 			if err != nil {
 				return nil, err
 			}
-			if tasksAfter >= 0 {
-				if err := k.c.taskEvents(id, session.Seq(tasksAfter), int(limit), &res, draft); err != nil {
+			if p.AfterTaskCursor != nil {
+				if err := k.c.taskEvents(id, *p.AfterTaskCursor, p.Limit, &res, draft); err != nil {
 					return nil, err
 				}
 			}
@@ -83,7 +67,7 @@ func (k *call) snapshot(take func(v *session.View, state rindv2.ReplayState) (fu
 			result, err := func() (result func(int64) any, err error) {
 				defer func() {
 					if r := recover(); r != nil {
-						err = panicError(r)
+						err = panicError(r, debug.Stack())
 					}
 				}()
 				return read()
@@ -110,7 +94,9 @@ func (c *Conn) events(id session.SessionID, after session.Seq, limit int, state 
 	}
 	for i := range page {
 		res.Cursor = page[i].Seq
-		res.Events = append(res.Events, replayed(id, &page[i]))
+		if line, ok := rindv2.Replayed(id, &page[i]); ok {
+			res.Events = append(res.Events, line)
+		}
 	}
 	if res.HasMore = more; more {
 		next := res.Cursor
@@ -130,7 +116,9 @@ func (c *Conn) taskEvents(id session.SessionID, after session.Seq, limit int, re
 		return err
 	}
 	for i := range page {
-		res.TaskEvents = append(res.TaskEvents, replayed(id, &page[i]))
+		if line, ok := rindv2.Replayed(id, &page[i]); ok {
+			res.TaskEvents = append(res.TaskEvents, line)
+		}
 	}
 	*res.TasksMore = rest
 	return nil
@@ -161,22 +149,14 @@ func (c *Conn) page(id session.SessionID, after, through session.Seq, limit int,
 	return out, after < through, nil
 }
 
-// replayed is a logged envelope as it was told live, but that its sequence is its cursor.
-func replayed(id session.SessionID, e *session.Entry) json.RawMessage {
-	env, _ := rindv2.EnvelopeOf(id, e)
-	env.Sequence = int64(e.Seq)
-	return rindv2.AppendEvent(nil, rindv2.Rind, &env)
-}
-
 // replayMessages answers in message mode: a slice over all messages.
-func replayMessages(k *call) {
-	start, okStart := k.params.Int("start", 0)
-	end, okEnd := k.params.Int("end", 1<<62)
-	if !okStart {
-		start = 0
+func replayMessages(k *call, p *rindv2.ReplayParams) {
+	start, end := int64(0), int64(math.MaxInt64)
+	if p.Start != nil {
+		start = *p.Start
 	}
-	if !okEnd {
-		end = 1 << 62
+	if p.End != nil {
+		end = *p.End
 	}
 	k.snapshot(func(v *session.View, state rindv2.ReplayState) (func() (func(int64) any, error), error) {
 		wire, err := v.Wire()

@@ -2,26 +2,18 @@ package dispatcher
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 )
 
-func panicError(r any) error { return fmt.Errorf("panic in a method: %v\n%s", r, debug.Stack()) }
-
-// workspace reads workspace_root, which must be a folder that exists; absent is the connection's.
-func (k *call) workspace() (string, error) {
-	path, ok := k.params.Text("workspace_root")
-	if !ok {
-		return "", rindv2.Bad("workspace_root must be a string.")
-	}
+// workspace is a workspace_root, which must be a folder that exists; "" is the connection's.
+func (c *Conn) workspace(path string) (string, error) {
 	if path == "" {
-		return k.c.d.cfg.Workspace, nil
+		return c.d.cfg.Workspace, nil
 	}
-	abs, err := k.c.d.cfg.Resolve(path)
+	abs, err := c.d.cfg.Resolve(path)
 	if err != nil {
 		return "", rindv2.Bad("Workspace directory does not exist: %s", path)
 	}
@@ -43,12 +35,12 @@ func (k *call) answerInfo(s *session.Session) {
 		i, err := k.c.info(v)
 		k.settle(i, err)
 	}) {
-		k.fail(protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		k.fail(rindv2.SessionNotFound(s.ID))
 	}
 }
 
-func sessionNew(k *call) {
-	ws, err := k.workspace()
+func sessionNew(k *call, p *rindv2.NewParams) {
+	ws, err := k.c.workspace(p.WorkspaceRoot)
 	if err != nil {
 		k.fail(err)
 		return
@@ -56,78 +48,42 @@ func sessionNew(k *call) {
 	k.draft(session.DraftOptions{Workspace: ws})
 }
 
-func sessionCreate(k *call) {
-	ws, err := k.workspace()
+func sessionCreate(k *call, p *rindv2.CreateParams) {
+	ws, err := k.c.workspace(p.WorkspaceRoot)
 	if err != nil {
 		k.fail(err)
 		return
 	}
-	o := session.DraftOptions{Workspace: ws}
-	if k.params.Has("session_id") {
-		if o.ID, err = k.sessionID(); err != nil {
-			k.fail(err)
-			return
-		}
-	}
-	for name, field := range map[string]*string{
-		"provider_id": &o.Selection.Provider, "model_id": &o.Selection.Model, "reasoning_effort": &o.Selection.Effort, "name": &o.Title,
-	} {
-		text, ok := k.params.Text(name)
-		if !ok {
-			k.fail(rindv2.Bad("%s must be a string.", name))
-			return
-		}
-		*field = text
-	}
-	k.draft(o)
-}
-
-// forgetDraft drops a draft nobody has used.
-func forgetDraft(k *call) {
-	k.with(func(s *session.Session) {
-		s.Forget(func(forgotten bool) {
-			k.ok(struct {
-				Forgotten bool `json:"forgotten"`
-			}{forgotten})
-		})
+	k.draft(session.DraftOptions{
+		ID: p.SessionID, Workspace: ws, Title: p.Name,
+		Selection: session.Selection{Provider: p.ProviderID, Model: p.ModelID, Effort: p.ReasoningEffort},
 	})
 }
 
-func sessionList(k *call) {
-	limit, ok := k.params.Int("limit", 20)
-	if !ok || limit < 1 || limit > 100 {
-		k.fail(rindv2.Bad("session/list limit must be an integer from 1 to 100."))
-		return
-	}
-	q := session.Query{Limit: int(limit), Workspace: k.c.d.cfg.Workspace}
-	if ws, ok := k.params.Text("workspace_root"); ok && ws != "" {
-		if abs, err := k.c.d.cfg.Resolve(ws); err == nil {
-			ws = abs
+// forgetDraft drops a draft nobody has used.
+func forgetDraft(k *call, _ *rindv2.Target) {
+	k.with(func(s *session.Session) {
+		s.Forget(func(forgotten bool) { k.ok(rindv2.Forgotten{Forgotten: forgotten}) })
+	})
+}
+
+func sessionList(k *call, p *rindv2.ListParams) {
+	resolved := func(path string) string { // what cannot be resolved is looked for as it is
+		if abs, err := k.c.d.cfg.Resolve(path); err == nil {
+			return abs
 		}
-		q.Workspace = ws
+		return path
 	}
-	if k.params.Has("exclude_workspace_roots") {
-		roots, ok := k.params.Texts("exclude_workspace_roots")
-		if !ok {
-			k.fail(rindv2.Bad("exclude_workspace_roots must be a list of strings."))
-			return
-		}
-		if !k.params.Has("workspace_root") {
-			q.Workspace = ""
-		}
-		for _, r := range roots {
-			if abs, err := k.c.d.cfg.Resolve(r); err == nil {
-				r = abs
-			}
-			q.Exclude = append(q.Exclude, r)
-		}
+	q := session.Query{Limit: p.Limit, Page: p.PageToken}
+	switch {
+	case p.WorkspaceRoot != "":
+		q.Workspace = resolved(p.WorkspaceRoot)
+	case p.ExcludeWorkspaceRoots == nil:
+		q.Workspace = k.c.d.cfg.Workspace
 	}
-	page, ok := k.params.Text("page_token")
-	if !ok {
-		k.fail(rindv2.Bad("Invalid page token."))
-		return
+	for _, root := range p.ExcludeWorkspaceRoots {
+		q.Exclude = append(q.Exclude, resolved(root))
 	}
-	q.Page = page
 	k.background(func() {
 		metas, next, err := k.c.d.cfg.Sessions.List(context.Background(), q)
 		if err != nil {
@@ -165,15 +121,10 @@ func (c *Conn) list(metas []session.Meta, next string) rindv2.List {
 
 // sessionSwitch makes another session current. Legacy clients cannot tell the events of two sessions apart, so theirs may not switch while
 // one works.
-func sessionSwitch(k *call) {
-	id, err := k.sessionID()
-	if err != nil {
-		k.fail(err)
-		return
-	}
+func sessionSwitch(k *call, p *rindv2.Named) {
 	c := k.c
 	change := func() {
-		s, err := c.d.cfg.Sessions.Open(context.Background(), id)
+		s, err := c.d.cfg.Sessions.Open(context.Background(), p.SessionID)
 		if err != nil {
 			k.fail(err)
 			return
@@ -199,68 +150,39 @@ func sessionSwitch(k *call) {
 	change()
 }
 
-func sessionFork(k *call) {
-	before, ok := k.params.Text("before_message_id")
-	if !ok {
-		k.fail(rindv2.Bad("before_message_id must be a string."))
-		return
-	}
+func sessionFork(k *call, p *rindv2.ForkParams) {
 	k.with(func(s *session.Session) {
 		k.background(func() {
-			f, err := s.Fork(context.Background(), before)
+			f, err := s.Fork(context.Background(), p.BeforeMessageID)
 			if err != nil {
 				k.fail(err)
 				return
 			}
 			defer f.Close()
-			k.ok(struct {
-				ID   session.SessionID `json:"session_id"`
-				From session.SessionID `json:"forked_from"`
-			}{f.ID, s.ID})
+			k.ok(rindv2.Forked{SessionID: f.ID, ForkedFrom: s.ID})
 		})
 	})
 }
 
-func sessionDelete(k *call) {
-	id, err := k.sessionID()
-	if err != nil {
-		k.fail(err)
-		return
-	}
+func sessionDelete(k *call, p *rindv2.Named) {
 	k.c.mu.Lock()
-	current := k.c.current != nil && k.c.current.ID == id
+	current := k.c.current != nil && k.c.current.ID == p.SessionID
 	k.c.mu.Unlock()
 	if current {
 		k.fail(rindv2.Bad("Cannot delete the current session."))
 		return
 	}
 	k.background(func() {
-		if err := k.c.d.cfg.Sessions.Delete(context.Background(), id); err != nil {
-			k.fail(err)
-			return
-		}
-		k.ok(struct {
-			OK      bool              `json:"ok"`
-			Deleted session.SessionID `json:"deleted"`
-		}{true, id})
+		err := k.c.d.cfg.Sessions.Delete(context.Background(), p.SessionID)
+		k.settle(rindv2.Deleted{OK: true, Deleted: p.SessionID}, err)
 	})
 }
 
-type subscribedResult struct {
-	OK         bool                `json:"ok"`
-	Subscribed []session.SessionID `json:"subscribed"`
-}
-
-func subscribe(k *call) {
-	after, ok := k.params.Int("after_cursor", -1)
-	if !ok || k.params.Has("after_cursor") && after < 0 {
-		k.fail(rindv2.Bad("session/subscribe after_cursor must be a non-negative integer."))
-		return
-	}
+func subscribe(k *call, p *rindv2.SubscribeParams) {
 	k.with(func(s *session.Session) {
-		if after < 0 {
+		if p.AfterCursor == nil {
 			k.c.follow(s)
-			s.Inspect(func(*session.View) { k.ok(subscribedResult{true, k.c.subscribed()}) })
+			s.Inspect(func(*session.View) { k.ok(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()}) })
 			return
 		}
 		ref, err := k.c.d.cfg.Sessions.Open(context.Background(), s.ID)
@@ -269,17 +191,17 @@ func subscribe(k *call) {
 			return
 		}
 		if !ref.Inspect(func(v *session.View) {
-			f := k.c.followAfter(ref, v, session.Seq(after))
+			f := k.c.followAfter(ref, v, *p.AfterCursor)
 			// The answer goes first: it is handed over before the follower is.
 			ids := k.c.subscribed()
 			if !k.c.out.following(s.ID) {
 				ids = insert(ids, s.ID)
 			}
-			k.ok(subscribedResult{true, ids})
+			k.ok(rindv2.Subscribed{OK: true, Subscribed: ids})
 			k.c.out.add(f)
 		}) {
 			ref.Close()
-			k.fail(protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+			k.fail(rindv2.SessionNotFound(s.ID))
 		}
 	})
 }
@@ -292,9 +214,9 @@ func insert(ids []session.SessionID, id session.SessionID) []session.SessionID {
 	return append(ids[:i:i], append([]session.SessionID{id}, ids[i:]...)...)
 }
 
-func unsubscribe(k *call) {
+func unsubscribe(k *call, _ *rindv2.Target) {
 	k.with(func(s *session.Session) {
 		k.c.unfollow(s.ID)
-		k.ok(subscribedResult{true, k.c.subscribed()})
+		k.ok(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()})
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"strings"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -13,8 +12,8 @@ import (
 )
 
 // prompt asks for a turn (docs/protocol/rind-v2.md section 4.3).
-func prompt(k *call) {
-	req, err := k.promptRequest()
+func prompt(k *call, p *rindv2.PromptParams) {
+	req, err := k.promptRequest(p)
 	if err != nil {
 		k.fail(err)
 		return
@@ -28,7 +27,7 @@ func prompt(k *call) {
 				Position  int             `json:"position"`
 			}{k.req.ID, position})})
 		}
-		p := s.Prompt(req, func(o session.Outcome, err error) {
+		waits := s.Prompt(req, func(o session.Outcome, err error) {
 			if err != nil {
 				k.fail(err)
 				return
@@ -37,7 +36,7 @@ func prompt(k *call) {
 			k.at(id, o.Seq, res, err)
 		})
 		k.c.mu.Lock()
-		k.prompt = p
+		k.prompt = waits
 		k.c.mu.Unlock()
 	})
 }
@@ -68,63 +67,20 @@ func promptResult(id session.SessionID, o session.Outcome, scope bool) (rindv2.P
 	}}
 }
 
-func (k *call) promptRequest() (session.PromptRequest, error) {
-	p := k.params
-	var req session.PromptRequest
-	name := "input"
-	if !p.Has(name) {
-		name = "query"
-	}
-	input, ok := p.Text(name)
-	blank := !ok || strings.TrimSpace(input) == ""
-	resume, goal := p.Bool("resume"), p.Bool("goal_continuation")
-	switch {
-	case resume && goal:
-		return req, rindv2.Bad("resume cannot include input or goal continuation.")
-	case resume && !blank:
-		return req, rindv2.Bad("resume cannot include input.")
-	case goal:
+func (k *call) promptRequest(p *rindv2.PromptParams) (session.PromptRequest, error) {
+	req := session.PromptRequest{Input: p.Input, Resume: p.Resume, Scope: p.CompletionScope == "request"}
+	if p.GoalContinuation {
 		return req, rindv2.Bad("No active goal to continue.")
-	case blank && !resume:
-		return req, rindv2.Bad("session/prompt requires input.")
 	}
-	scope, ok := p.Text("completion_scope")
-	switch {
-	case !ok || scope != "" && scope != "turn" && scope != "request":
-		return req, rindv2.Bad("completion_scope must be turn or request.")
-	case scope == "request":
-		req.Scope = true
-	}
-	if p.Has("idempotency_key") {
-		key, ok := p.Text("idempotency_key")
-		if n := protocol.CharLen(key); !ok || n < 1 || n > 200 {
-			return req, rindv2.Bad("idempotency_key must be a string of 1 to 200 characters.")
-		}
-		req.Key, req.Surface = key, "rind"
-		digest, err := fingerprint(p)
+	if p.IdempotencyKey != "" {
+		digest, err := fingerprint(k.params)
 		if err != nil {
 			return req, err
 		}
-		req.Digest = digest
+		req.Key, req.Surface, req.Digest = p.IdempotencyKey, "rind", digest
 	}
-	var transient []struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-		Kind    string `json:"_context_kind"`
-	}
-	if raw := p.Raw("transient_system_messages"); raw != nil {
-		if json.Unmarshal(raw, &transient) != nil {
-			return req, rindv2.Bad("transient_system_messages must be a list of {role, content}.")
-		}
-		for _, t := range transient {
-			if t.Role == "system" {
-				req.Transient = append(req.Transient, protocol.SystemMessage{Content: t.Content, Kind: t.Kind})
-			}
-		}
-	}
-	req.Resume = resume
-	if !resume {
-		req.Input = input
+	for _, m := range p.Transient {
+		req.Transient = append(req.Transient, protocol.SystemMessage{Content: m.Content, Kind: m.Kind})
 	}
 	return req, nil
 }
@@ -161,118 +117,84 @@ func canonical(v any) ([]byte, error) {
 	return protocol.Canonical(bytes.NewReader(raw))
 }
 
-func cancel(k *call) {
-	turn, ok := k.params.Text("turn_id")
-	if !ok {
-		k.fail(rindv2.Bad("turn_id must be a string."))
-		return
-	}
-	if raw := k.params.Raw("request_id"); raw != nil {
+func cancel(k *call, p *rindv2.CancelParams) {
+	done := func(err error) { k.settle(okResult, err) }
+	if p.RequestID != nil {
 		k.c.mu.Lock()
-		target := k.c.inFlight[string(raw)]
-		var p *session.Prompt
+		target := k.c.inFlight[string(p.RequestID)]
+		var waits *session.Prompt
 		if target != nil {
-			p = target.prompt
+			waits = target.prompt
 		}
 		k.c.mu.Unlock()
-		if p == nil {
+		if waits == nil {
 			k.fail(protocol.Errorf(protocol.TurnNotActive, "No active turn to interrupt."))
 			return
 		}
-		p.Withdraw("", func(err error) { k.settle(okResult, err) })
+		waits.Withdraw("", done)
 		return
 	}
-	k.with(func(s *session.Session) {
-		s.Cancel(session.CancelRequest{Turn: session.TurnID(turn), Surface: "rind"}, func(err error) { k.settle(okResult, err) })
-	})
+	k.with(func(s *session.Session) { s.Cancel(session.CancelRequest{Turn: p.TurnID, Surface: "rind"}, done) })
 }
 
-// turnAndInput reads the params of the queue methods.
-func enqueue(mode string) func(k *call) {
-	return func(k *call) {
-		turn, _ := k.params.Text("turn_id")
-		input, _ := k.params.Text("input")
+func enqueue(mode string) func(k *call, p *rindv2.InputParams) {
+	return func(k *call, p *rindv2.InputParams) {
 		k.with(func(s *session.Session) {
-			s.Enqueue(mode, input, session.TurnID(turn), func(r session.InputResult, err error) {
-				k.settle(rindv2.Input{Accepted: true, InputID: r.ID, Mode: r.Mode, Pending: r.Pending}, err)
-			})
+			s.Enqueue(mode, p.Input, p.TurnID, func(r session.InputResult, err error) { k.settle(accepted(r), err) })
 		})
 	}
-}
-
-// inputID reads input_id; absent is "" where it may be.
-func (k *call) inputID(must bool) (string, error) {
-	if !k.params.Has("input_id") && !must {
-		return "", nil
-	}
-	id, ok := k.params.Text("input_id")
-	switch {
-	case !ok:
-		return "", rindv2.Bad("input_id must be a string.")
-	case strings.TrimSpace(id) == "":
-		return "", rindv2.Bad("input_id must not be empty.")
-	}
-	return id, nil
 }
 
 func promote(k *call) {
-	k.queued(true, func(s *session.Session, id string) {
-		s.Promote(id, func(r session.InputResult, err error) {
-			k.settle(rindv2.Input{Accepted: true, InputID: r.ID, Mode: r.Mode, Pending: r.Pending}, err)
-		})
-	})
+	p := &rindv2.PromoteParams{}
+	k.queued(p, &p.InputID, func(s *session.Session, done func(session.InputResult, error)) { s.Promote(p.InputID, done) }, accepted)
 }
 
 func retrieve(mode string) func(k *call) {
 	return func(k *call) {
-		k.queued(false, func(s *session.Session, id string) {
-			s.Retrieve(mode, id, func(r session.InputResult, err error) {
-				k.settle(rindv2.Input{Retrieved: true, InputID: r.ID, Input: r.Input, Mode: r.Mode, Pending: r.Pending}, err)
-			})
-		})
+		p := &rindv2.RetrieveParams{}
+		k.queued(p, &p.InputID, func(s *session.Session, done func(session.InputResult, error)) { s.Retrieve(mode, p.InputID, done) }, retrieved)
 	}
 }
 
-// queued checks for an active turn before the id, as the contract orders it.
-func (k *call) queued(must bool, f func(s *session.Session, id string)) {
+func accepted(r session.InputResult) rindv2.Input {
+	return rindv2.Input{Accepted: true, InputID: r.ID, Mode: r.Mode, Pending: r.Pending}
+}
+
+func retrieved(r session.InputResult) rindv2.Input {
+	return rindv2.Input{Retrieved: true, InputID: r.ID, Input: r.Input, Mode: r.Mode, Pending: r.Pending}
+}
+
+// noInput is the id of no input.
+const noInput = "-"
+
+// queued does something with a waiting input. Whether there is a turn is checked before the id is (docs/protocol/rind-v2.md section 4.7):
+// the session is asked for no input then, and says whether there is.
+func (k *call) queued(
+	p rindv2.Reader, id *string, do func(s *session.Session, done func(session.InputResult, error)), answer func(session.InputResult) rindv2.Input,
+) {
+	bad := p.Read(k.params)
+	if bad != nil {
+		*id = noInput
+	}
 	k.with(func(s *session.Session) {
-		id, bad := k.inputID(must)
-		if bad == nil {
-			f(s, id)
-			return
-		}
-		if !s.Inspect(func(v *session.View) {
-			if !v.Hosted {
-				k.fail(protocol.Errorf(protocol.TurnNotActive, "Session execution is not active."))
-				return
+		do(s, func(r session.InputResult, err error) {
+			if bad != nil && protocol.KindOf(err) != protocol.TurnNotActive {
+				err = bad
 			}
-			k.fail(bad)
-		}) {
-			k.fail(bad)
-		}
+			k.settle(answer(r), err)
+		})
 	})
 }
 
-func answerQuestion(k *call) {
-	callID, ok1 := k.params.Name("tool_call_id")
-	answer, ok2 := k.params.Text("answer")
-	if !ok1 || !ok2 {
-		k.fail(rindv2.Bad("rind/user-question/respond requires tool_call_id and answer."))
-		return
-	}
+func answerQuestion(k *call, p *rindv2.AnswerParams) {
 	k.with(func(s *session.Session) {
-		s.AnswerQuestion(callID, answer, func(err error) { k.settle(okResult, err) })
+		s.AnswerQuestion(p.ToolCallID, p.Answer, func(err error) { k.settle(okResult, err) })
 	})
 }
 
-func answerApproval(k *call) {
-	action, ok1 := k.params.Name("action_id")
-	option, ok2 := k.params.Name("option_id")
-	if !ok1 || !ok2 {
-		k.fail(rindv2.Bad("rind/approval/respond requires action_id and option_id."))
-		return
-	}
+func answerApproval(k *call, p *rindv2.ApprovalParams) {
 	k.with(func(s *session.Session) {
-		s.ResolveApproval(action, option, func(err error) { k.settle(okResult, err) })
+		s.ResolveApproval(p.ActionID, p.OptionID, func(err error) { k.settle(okResult, err) })
 	})
 }

@@ -33,7 +33,7 @@ func (t *Target) must(p Params) error {
 	id, ok := text(p["session_id"])
 	switch {
 	case !ok || strings.TrimSpace(id) == "":
-		return Bad("session_id is required for this method.")
+		return SessionRequired()
 	case !protocol.ValidSessionID(id):
 		return Bad("Invalid session id.")
 	}

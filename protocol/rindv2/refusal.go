@@ -91,6 +91,14 @@ func UnknownMethod(name string) *protocol.Error {
 	return protocol.Errorf(protocol.MethodNotFound, "Unknown method: %s", protocol.Prefix(name, maxMethodName))
 }
 
+// SessionRequired refuses what names no session where one is needed, or names it by what is no text.
+func SessionRequired() *protocol.Error { return Bad("session_id is required for this method.") }
+
+// SessionNotFound refuses what names a session that is not there, or not any more.
+func SessionNotFound(id protocol.SessionID) *protocol.Error {
+	return protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", id)
+}
+
 // Overloaded refuses one request too many.
 func Overloaded() *protocol.Error {
 	return &protocol.Error{Kind: protocol.Overloaded, Message: TextOverloaded, Details: map[string]any{"retry_after_ms": retryAfterMS}}

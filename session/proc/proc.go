@@ -1,8 +1,9 @@
 // Package proc is the only room that starts processes. A child runs in a process group of its own with an empty standard input, inherits
 // no descriptor but the three standard ones, and has its output drained whatever the reader does; the whole group is ended with it.
+// docs/containment.md says what dies when, on which system.
 //
-// Each Process owns the goroutines that drain its output and reap it; they end when the child has ended and its pipes are closed, at the
-// latest a second after the group was killed.
+// Each Process owns one goroutine, which starts, awaits and reaps it, and one per output that is drained; they end when the child has ended
+// and its pipes are closed, at the latest a second after the group was killed. Children owns none.
 package proc
 
 import (
@@ -10,13 +11,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"reflect"
+	"runtime"
 	"sync"
 	"time"
 )
 
-// drainAfter is how long output is still read after the child itself has ended: a grandchild may hold the pipe.
-const drainAfter = time.Second
+const (
+	// drainAfter is how long output is still read after the child itself has ended: a grandchild may hold the pipe.
+	drainAfter = time.Second
+	// lastRead is how long what lies in a pipe is read once its group is dead: who holds it still has left the group.
+	lastRead = 50 * time.Millisecond
+)
 
 // Spec says what to run.
 type Spec struct {
@@ -25,48 +33,124 @@ type Spec struct {
 	Dir    string
 	Env    []string  // the whole environment; nil is an empty one
 	Stdin  io.Reader // nil is empty; it must come to an end for the child to be reaped
-	Stdout io.Writer // nil discards
-	Stderr io.Writer // nil discards
+	Stdout io.Writer // nil discards; an error it returns is forgotten, and the rest discarded
+	Stderr io.Writer // likewise; the same as Stdout gets both through one pipe, in order
 }
 
 // Process is a running child.
 type Process struct {
-	cmd  *exec.Cmd
-	done chan struct{}
+	cmd   *exec.Cmd
+	token string // in its environment as RIND_CHILD; "" for none
+	owner *Children
+	group group
+	done  chan struct{}
+	gone  bool // guarded by owner.mu: the owner was told of the end
 
-	mu  sync.Mutex // guards err
-	err error
+	mu     sync.Mutex // guards what follows; signals are sent under it, so that none goes to a pid that was given back
+	reaped bool
+	exit   Exit
+	err    error
+	left   Left
 }
 
 // Exit is how a child ended.
 type Exit struct {
 	Code   int    // -1 when a signal ended it
 	Signal string // "" for none
+	Number int    // of the signal; 0 for none
 }
 
-// Start starts a child.
-func Start(s Spec) (*Process, error) {
+// Left counts what a child left behind when it ended by itself.
+type Left struct {
+	Ended   int // members of its group: they were killed
+	Running int // those that left the group: they end with the runtime (Children.KillAll, Sweep); Linux only
+}
+
+// LookPath finds an executable in PATH, as an absolute path.
+func LookPath(name string) (string, error) { return exec.LookPath(name) }
+
+// Start starts a child that no registry knows of: it is ended by its caller, and on Linux dies with this process.
+func Start(s Spec) (*Process, error) { return start(s, nil, "") }
+
+func start(s Spec, owner *Children, token string) (*Process, error) {
 	cmd := exec.Command(s.Path, s.Args...)
-	cmd.Dir, cmd.Env = s.Dir, s.Env
-	if cmd.Env == nil {
-		cmd.Env = []string{}
+	cmd.Dir = s.Dir
+	cmd.Env = append(make([]string, 0, len(s.Env)+1), s.Env...) // never nil, which would inherit ours
+	if token != "" {
+		cmd.Env = append(cmd.Env, tokenName+"="+token)
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Stdin, s.Stdout, s.Stderr
+	cmd.Stdin = s.Stdin
 	cmd.WaitDelay = drainAfter
-	cmd.SysProcAttr = group()
-	if err := cmd.Start(); err != nil {
+	cmd.SysProcAttr = attributes()
+	p := &Process{cmd: cmd, token: token, owner: owner, done: make(chan struct{})}
+	var drains []*drain
+	var err error
+	if cmd.Stdout, err = newDrain(s.Stdout, &drains); err == nil {
+		if same(s.Stdout, s.Stderr) {
+			cmd.Stderr = cmd.Stdout // one pipe keeps the order
+		} else {
+			cmd.Stderr, err = newDrain(s.Stderr, &drains)
+		}
+	}
+	if err != nil {
+		closeDrains(drains)
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
-	p := &Process{cmd: cmd, done: make(chan struct{})}
-	go func() {
-		err := cmd.Wait()
-		killGroup(cmd) // what the child left behind in its group
-		p.mu.Lock()
-		p.err = err
-		p.mu.Unlock()
-		close(p.done)
-	}()
+	started := make(chan error)
+	go p.run(drains, started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.Path, err)
+	}
 	return p, nil
+}
+
+// run is the life of a child. It starts it as well: the kernel sends the death signal when the thread that forked ends, so this goroutine
+// keeps its thread for as long as the child lives, and takes it along.
+func (p *Process) run(drains []*drain, started chan<- error) {
+	runtime.LockOSThread()
+	onlyStandardFiles()
+	if err := p.cmd.Start(); err != nil {
+		closeDrains(drains)
+		started <- err
+		return
+	}
+	p.group.adopt(p.cmd.Process)
+	copied := make(chan struct{})
+	go func() {
+		var wg sync.WaitGroup
+		for _, d := range drains {
+			wg.Go(d.copy)
+		}
+		wg.Wait()
+		close(copied)
+	}()
+	started <- nil
+
+	err := p.awaitEnd()
+	timer := time.NewTimer(drainAfter)
+	select {
+	case <-copied:
+	case <-timer.C:
+	}
+	timer.Stop()
+	left := p.leftBehind()
+	p.mu.Lock()
+	p.group.kill(p.cmd)
+	p.reaped = true
+	p.mu.Unlock()
+	for _, d := range drains {
+		d.hurry()
+	}
+	<-copied
+	err = p.reap(err)
+	p.group.release()
+	p.mu.Lock()
+	p.exit, p.err, p.left = exitOf(p.cmd), err, left
+	p.mu.Unlock()
+	if p.owner != nil {
+		p.owner.ended(p)
+	}
+	close(p.done)
 }
 
 // PID is the child's process id, which is its group's.
@@ -84,16 +168,65 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 		<-p.done
 	}
 	p.mu.Lock()
-	err := p.err
-	p.mu.Unlock()
-	if _, ok := errors.AsType[*exec.ExitError](err); ok || err == nil || errors.Is(err, exec.ErrWaitDelay) {
-		return exitOf(p.cmd), nil
+	defer p.mu.Unlock()
+	if _, ok := errors.AsType[*exec.ExitError](p.err); ok || p.err == nil || errors.Is(p.err, exec.ErrWaitDelay) {
+		return p.exit, nil
 	}
-	return exitOf(p.cmd), err
+	return p.exit, p.err
 }
 
-// Kill ends the whole group at once.
-func (p *Process) Kill() { killGroup(p.cmd) }
+// Left says what an ended child left behind. It is all zero before the end.
+func (p *Process) Left() Left {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.left
+}
 
-// Terminate asks the whole group to end.
-func (p *Process) Terminate() { terminateGroup(p.cmd) }
+// drain reads one output of a child to its end, whatever becomes of the writer it is for.
+type drain struct {
+	r, w *os.File
+	to   io.Writer
+}
+
+// newDrain returns what the child is to write to. A file is given to it as it is.
+func newDrain(to io.Writer, all *[]*drain) (io.Writer, error) {
+	switch to := to.(type) {
+	case nil:
+		return nil, nil
+	case *os.File:
+		return to, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	*all = append(*all, &drain{r, w, to})
+	return w, nil
+}
+
+// same reports whether two writers are one; such as cannot be compared are not.
+func same(a, b io.Writer) bool {
+	return a != nil && b != nil && reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.ValueOf(a).Comparable() && a == b
+}
+
+func (d *drain) copy() {
+	_ = d.w.Close() // the child has its own
+	if _, err := io.Copy(d.to, d.r); err != nil {
+		_, _ = io.Copy(io.Discard, d.r) // a full pipe would hold the child
+	}
+	_ = d.r.Close()
+}
+
+// hurry ends copy soon.
+func (d *drain) hurry() {
+	if d.r.SetReadDeadline(time.Now().Add(lastRead)) != nil {
+		_ = d.r.Close()
+	}
+}
+
+func closeDrains(all []*drain) {
+	for _, d := range all {
+		_ = d.r.Close()
+		_ = d.w.Close()
+	}
+}

@@ -26,7 +26,13 @@ const (
 	cutMark = "\n[… left out from here: this file is longer than 32 KiB …]"
 )
 
-var errLinkedElsewhere = errors.New("it is a link to what is no .md file")
+// dotRind is the folder by which a workspace configures us, which needs trust.
+const dotRind = ".rind"
+
+var (
+	errLinkedElsewhere = errors.New("it is a link to what is no .md file")
+	errInDotRind       = errors.New("it is a link into .rind")
+)
 
 // document is what was read of one file.
 type document struct {
@@ -96,33 +102,34 @@ func (v *visit) documents(folder string) []session.GuidePart {
 }
 
 // projectFile finds a file of the workspace, given relative to it. A link is followed while it stays inside and leads to another .md file:
-// one that a project names AGENTS.md and points at the user's .env is not for a model.
+// one that a project names AGENTS.md and points at the user's .env is not for a model, and what lies in .rind needs trust.
 func (v *visit) projectFile(name string) (file, error) {
 	f := file{path: filepath.Join(v.r.Base(), filepath.FromSlash(name))}
-	info, err := v.r.Stat(name)
-	if err != nil {
-		if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Missing {
-			err = fs.ErrNotExist
-		}
-		return f, err
-	}
-	if !info.Mode().IsRegular() {
-		return f, errNoFile
-	}
 	place, err := v.r.Resolve(name)
 	if err != nil {
 		return f, err
 	}
-	if !strings.EqualFold(filepath.Ext(place.Abs), ".md") {
+	if dir, _, _ := strings.Cut(place.Rel, "/"); strings.EqualFold(dir, dotRind) {
+		return f, errInDotRind
+	}
+	f.info, err = v.r.Stat(place.Abs)
+	if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Missing {
+		return f, fs.ErrNotExist
+	}
+	switch {
+	case err != nil:
+		return f, err
+	case !f.info.Mode().IsRegular():
+		return f, errNoFile
+	case !strings.EqualFold(filepath.Ext(place.Abs), ".md"):
 		return f, errLinkedElsewhere
 	}
-	f.info = info
 	f.open = func() (*os.File, fs.FileInfo, error) { return v.r.OpenFile(place.Abs) }
 	return f, nil
 }
 
-// upwards lists folder and those above it, slash separated and relative to the workspace root, down to the root itself. A folder that
-// does not lie below the root is the root.
+// upwards lists folder and those above it, slash separated and relative to the workspace root, up to the root itself, without
+// those in .rind. A folder that does not lie below the root is the root.
 func upwards(folder string) []string {
 	folder = path.Clean(filepath.ToSlash(folder))
 	if !filepath.IsLocal(filepath.FromSlash(folder)) {
@@ -130,7 +137,9 @@ func upwards(folder string) []string {
 	}
 	dirs := []string{}
 	for ; folder != "." && len(dirs) < maxDepth; folder = path.Dir(folder) {
-		dirs = append(dirs, folder)
+		if top, _, _ := strings.Cut(folder, "/"); !strings.EqualFold(top, dotRind) {
+			dirs = append(dirs, folder)
+		}
 	}
 	return append(dirs, ".")
 }

@@ -90,7 +90,7 @@ func (v *visit) projectSkills(own fs.FileInfo) (list map[string]found, fresh boo
 	if v.r == nil || !v.trusted {
 		return nil, false
 	}
-	at := filepath.Join(v.r.Base(), ".rind", "skills")
+	at := filepath.Join(v.r.Base(), dotRind, "skills")
 	d, err := openShelf(v.r)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -123,7 +123,7 @@ func (v *visit) untrusted() {
 			return
 		}
 	}
-	v.problem(filepath.Join(v.r.Base(), ".rind", "skills"), errors.New("the workspace is not trusted; look at it, then run /trust"))
+	v.problem(filepath.Join(v.r.Base(), dotRind, "skills"), errors.New("the workspace is not trusted; look at it, then run /trust"))
 }
 
 // shelf is a folder of skills.
@@ -275,7 +275,7 @@ func openShelf(r *roots.Roots) (*roots.Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{".rind", "skills"} {
+	for _, name := range []string{dotRind, "skills"} {
 		below, err := d.Dir(name)
 		d.Close()
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
 )
 
 // maxShownTitle bounds what is shown of the thing consent is asked for; what is left out is said.
@@ -28,6 +29,18 @@ func approvalOf(b *protocol.ApprovalRequested) *question {
 
 func questionOf(b *protocol.UserQuestionRequested) *question {
 	return &question{id: b.ToolCallID, call: b.ToolCallID, text: b.Question, choices: b.Options}
+}
+
+// questionsOf are the questions of a turn that was open before we came.
+func questionsOf(live *session.LiveTurn) []*question {
+	var open []*question
+	for _, a := range live.Approvals {
+		open = append(open, &question{id: a.ActionID, call: a.ToolCallID, text: a.Title, options: a.Options, consent: true})
+	}
+	if q := live.Question; q != nil {
+		open = append(open, &question{id: q.ToolCallID, call: q.ToolCallID, text: q.Question, choices: q.Options})
+	}
+	return open
 }
 
 // letters are the answers to an approval, by the kind of option they take.
@@ -130,7 +143,7 @@ func (q *question) answer(line string) (string, bool) {
 // again says why the line was no answer.
 func (q *question) again() string {
 	if !q.consent {
-		return "An empty line is no answer; /cancel gives up."
+		return "An empty line is no answer; Ctrl-C gives up."
 	}
 	return "That is no answer to this: " + q.keys() + "."
 }

@@ -102,7 +102,7 @@ func (s *screen) entry(b protocol.Body) {
 	case *protocol.TurnStepRetry:
 		s.linef("the answer broke off; trying again (attempt %d): its text above is void", b.Attempt)
 	case *protocol.ToolRequested:
-		s.calls[b.ToolCallID] = s.summary(b.ToolName, b.Arguments)
+		s.remember(b)
 	case *protocol.ToolCallStarted:
 		s.call(b.ToolCallID, b.ToolName)
 	case *protocol.ToolProgress:
@@ -119,6 +119,18 @@ func (s *screen) entry(b protocol.Body) {
 		s.stats = &b.Stats
 	case *protocol.ContextCompacted:
 		s.line(s.colour.dim("(the conversation so far was summarised for the model)"))
+	}
+}
+
+// remember keeps what the end of a turn may have to name.
+func (s *screen) remember(b protocol.Body) {
+	switch b := b.(type) {
+	case *protocol.ToolRequested:
+		s.calls[b.ToolCallID] = s.summary(b.ToolName, b.Arguments)
+	case *protocol.ToolResult:
+		if b.ErrorType == protocol.ErrApprovalUnavailable {
+			s.refused = append(s.refused, s.calls[b.ToolCallID])
+		}
 	}
 }
 
@@ -150,9 +162,7 @@ func (s *screen) change(b *protocol.FileChange) {
 
 // result shows how a call ended, under its line.
 func (s *screen) result(b *protocol.ToolResult) {
-	if b.ErrorType == protocol.ErrApprovalUnavailable {
-		s.refused = append(s.refused, s.calls[b.ToolCallID])
-	}
+	s.remember(b)
 	if s.last != b.ToolCallID {
 		s.call(b.ToolCallID, b.ToolName)
 	}

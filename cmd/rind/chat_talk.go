@@ -201,12 +201,7 @@ func (t *talk) found(state *session.TurnState, live *session.LiveTurn) {
 	if !state.Waiting {
 		t.screen.line("A turn is running in this session.")
 	}
-	for _, a := range live.Approvals {
-		t.open = append(t.open, &question{id: a.ActionID, call: a.ToolCallID, text: a.Title, options: a.Options, consent: true})
-	}
-	if q := live.Question; q != nil {
-		t.open = append(t.open, &question{id: q.ToolCallID, call: q.ToolCallID, text: q.Question, choices: q.Options})
-	}
+	t.open = questionsOf(live)
 }
 
 // wait calls and hears until the answer is there. Before the conversation only.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -66,13 +66,17 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 	case !f.resume && strings.TrimSpace(input) == "":
 		return usageError{errors.New(`nothing to ask: give a text, as in: rind prompt "explain this folder"`)}
 	}
-	switch f.mode {
-	case "", "ask", "edit", "read", "full":
-	default:
+	if !validMode(f.mode) {
 		return usageError{fmt.Errorf("--mode must be ask, edit, read or full, not %q", f.mode)}
 	}
-	interactive := isTerminal(std.in) && isTerminal(std.err)
-	rt, err := compose(std, &f.common, composition{typed: true, temporary: true, unattended: !interactive, modelFlag: f.model != "" || f.provider != ""})
+	var person io.ReadCloser // standard input may be the prompt: answers are read from the terminal itself
+	if isTerminal(std.err) {
+		if tty, err := openTerminal(); err == nil {
+			person = tty
+			defer tty.Close()
+		}
+	}
+	rt, err := compose(std, &f.common, composition{typed: true, temporary: true, unattended: person == nil, modelFlag: f.model != "" || f.provider != ""})
 	if err != nil {
 		return err
 	}
@@ -82,8 +86,8 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 		return asExit(err)
 	}
 	defer s.Close()
-	show := &shower{std: std, json: f.json, rt: rt, session: s}
-	return show.turn(ctx, session.PromptRequest{Input: input, Resume: f.resume}, interactive)
+	show := &shower{std: std, json: f.json, session: s, screen: newScreen(std), person: person}
+	return show.turn(ctx, session.PromptRequest{Input: input, Resume: f.resume})
 }
 
 // promptInput joins the arguments and what is piped in.
@@ -156,22 +160,23 @@ func (f *promptFlags) find(ctx context.Context, rt *process) (*session.Session, 
 	return s, nil
 }
 
-// shower shows one turn to a person, or to a program.
+// shower shows one turn to a person, or to a program. It belongs to the goroutine that runs turn, and owns one more, which reads the terminal
+// from the first question on: it ends when the terminal is closed, or, where that does not interrupt a read, with the process.
 type shower struct {
 	std     *streams
 	json    bool
-	rt      *process
 	session *session.Session
+	screen  *screen
+	person  io.Reader // the terminal; nil when nobody can be asked
 
-	open     bool // the line on stdout is not ended
-	consent  bool // a call was rejected because nobody could be asked
-	stats    *protocol.Stats
-	asked    map[string]bool
-	askLines chan string
+	open  []*question // oldest first
+	asked *question   // the one that is shown
+	typed chan typed
+	took  time.Duration
 }
 
 // turn prompts, shows, and answers with the exit code.
-func (sh *shower) turn(ctx context.Context, req session.PromptRequest, interactive bool) error {
+func (sh *shower) turn(ctx context.Context, req session.PromptRequest) error {
 	wake := make(chan struct{}, 1)
 	ring := func() {
 		select {
@@ -183,6 +188,9 @@ func (sh *shower) turn(ctx context.Context, req session.PromptRequest, interacti
 	var follower *session.Follower
 	if err := sh.session.InspectNow(ctx, func(v *session.View) {
 		at = v.Head
+		if live := v.Live(true); live != nil && req.Resume { // what was asked before is asked again
+			sh.open = questionsOf(live)
+		}
 		follower = v.Follow(ring, nil, nil)
 	}); err != nil {
 		return err
@@ -198,9 +206,8 @@ func (sh *shower) turn(ctx context.Context, req session.PromptRequest, interacti
 	sigs := make(chan os.Signal, 2)
 	signal.Notify(sigs, stopSignals()...)
 	defer signal.Stop(sigs)
-	if interactive {
-		sh.asked = map[string]bool{}
-	}
+	stop := make(chan struct{})
+	defer close(stop)
 	var over *end
 	cancelled := false
 	for {
@@ -209,18 +216,27 @@ func (sh *shower) turn(ctx context.Context, req session.PromptRequest, interacti
 			return err
 		}
 		if over != nil && at >= over.o.Seq {
-			sh.endLine()
+			sh.screen.endLine()
+			sh.screen.settle()
 			return sh.result(over.o, over.err)
 		}
+		sh.ask(stop)
 		select {
 		case <-wake:
 		case e := <-ended:
 			over = &e
-		case line := <-sh.askLines:
-			sh.answer(line)
+		case in, ok := <-sh.typed:
+			if !ok {
+				sh.typed, sh.person = nil, nil
+				if len(sh.open) > 0 { // the turn outlives us
+					return exitf(exitConsent, "the turn waits for an answer; it goes on with: rind chat --session %s", sh.session.ID)
+				}
+				continue
+			}
+			sh.answer(in)
 		case <-sigs:
 			if cancelled {
-				return &exit{code: 130}
+				return &exit{code: exitInterrupted}
 			}
 			cancelled = true
 			sh.session.Cancel(session.CancelRequest{}, func(error) {})
@@ -255,120 +271,93 @@ func (sh *shower) entry(e *session.Entry) error {
 	if err != nil {
 		return err
 	}
-	if r, ok := b.(*protocol.ToolResult); ok && r.ErrorType == protocol.ErrApprovalUnavailable {
-		sh.consent = true
-	}
-	if sh.json {
-		if e.Event == nil {
-			return nil
-		}
-		_, err := sh.std.out.Write(append(append([]byte(nil), e.Event...), '\n'))
-		return err
-	}
-	return sh.person(b)
-}
-
-// person shows an entry as lines for a terminal.
-func (sh *shower) person(b protocol.Body) error {
-	var err error
 	switch b := b.(type) {
-	case *protocol.AssistantDelta:
-		_, err = io.WriteString(sh.std.out, printable(b.Text))
-		sh.open = !strings.HasSuffix(b.Text, "\n")
-	case *protocol.AssistantMessageCompleted:
-		sh.endLine()
-		if b.Interrupted {
-			sh.note("(cut off)")
-		}
-	case *protocol.TurnStepRetry:
-		sh.note("the answer broke off; trying again (attempt %d): the text above since the last tool call is void", b.Attempt)
-	case *protocol.ToolCallStarted:
-		sh.endLine()
-	case *protocol.ToolRequested:
-		sh.note("· %s %s", b.ToolName, protocol.Prefix(printable(oneLine(string(b.Arguments))), 120))
-	case *protocol.ToolResult:
-		if b.Status != protocol.ToolCompleted {
-			sh.note("  %s: %s", b.Status, b.ErrorType)
-		}
-	case *protocol.ToolProgress:
-		sh.note("  %s", printable(oneLine(b.Payload.Message)))
-	case *protocol.TokenStatsUpdated:
-		sh.stats = &b.Stats
 	case *protocol.ApprovalRequested:
-		sh.ask(b.ActionID, fmt.Sprintf("%s  [y]es, [a]lways, [n]o: ", printable(b.Title)))
+		sh.open = append(sh.open, approvalOf(b))
 	case *protocol.UserQuestionRequested:
-		text := printable(b.Question)
-		for i, o := range b.Options {
-			text += fmt.Sprintf("\n  %d. %s", i+1, printable(o.Label))
+		sh.open = append(sh.open, questionOf(b))
+	case *protocol.ApprovalResolved:
+		sh.resolved(b.ActionID)
+	case *protocol.UserQuestionAnswered:
+		sh.resolved(b.ToolCallID)
+	case *protocol.TurnCompleted:
+		sh.took = time.Duration(b.DurationMS) * time.Millisecond
+	case *protocol.ToolRequested, *protocol.ToolResult:
+		if sh.json { // what was refused is named at the end
+			sh.screen.remember(b)
 		}
-		sh.ask(b.ToolCallID, text+"\n> ")
 	}
+	if !sh.json {
+		sh.screen.entry(b)
+		return sh.screen.err
+	}
+	if e.Event == nil {
+		return nil
+	}
+	_, err = sh.std.out.Write(append(append([]byte(nil), e.Event...), '\n'))
 	return err
 }
 
-func (sh *shower) note(format string, args ...any) {
-	sh.endLine()
-	fmt.Fprintf(sh.std.err, format+"\n", args...)
-}
-
-func (sh *shower) endLine() {
-	if sh.open && !sh.json {
-		fmt.Fprintln(sh.std.out)
-		sh.open = false
-	}
-}
-
-// ask puts a question to the person at the terminal; the answer arrives in askLines.
-func (sh *shower) ask(id, text string) {
-	if sh.asked == nil || sh.asked[id] {
+// ask puts the oldest open question to the person at the terminal.
+func (sh *shower) ask(stop <-chan struct{}) {
+	if sh.person == nil || len(sh.open) == 0 || sh.asked != nil && (sh.asked.sent || sh.screen.asking) {
 		return
 	}
-	sh.asked[id] = true
-	sh.endLine()
-	fmt.Fprint(sh.std.err, text)
-	if sh.askLines == nil {
-		sh.askLines = make(chan string)
-		go func() { // ends with the process: a read from a terminal cannot be cancelled
-			in := bufio.NewScanner(sh.std.in)
-			for in.Scan() {
-				sh.askLines <- in.Text()
+	sh.asked = sh.open[0]
+	sh.screen.ask(sh.asked.show(sh.screen.colour))
+	if sh.typed != nil {
+		return
+	}
+	lines := make(chan typed)
+	sh.typed = lines
+	go func() {
+		defer close(lines)
+		_ = readTyped(sh.person, true, func(in typed) bool { // a terminal that cannot be read is one that is gone
+			select {
+			case lines <- in:
+				return true
+			case <-stop:
+				return false
 			}
-		}()
+		})
+	}()
+}
+
+// answer gives what the person typed to the question that is shown.
+func (sh *shower) answer(in typed) {
+	sh.screen.answered()
+	q := sh.asked
+	if q == nil || q.sent {
+		return
+	}
+	text, ok := q.answer(in.text)
+	if !ok {
+		sh.screen.line(q.again())
+		return
+	}
+	q.sent = true
+	done := func(error) {} // an error says that it was answered elsewhere, which the log tells too
+	if q.consent {
+		sh.session.ResolveApproval(q.id, text, done)
+	} else {
+		sh.session.AnswerQuestion(q.call, text, done)
 	}
 }
 
-// answer gives a line the person typed to the oldest open action.
-func (sh *shower) answer(line string) {
-	var approval, question string
-	var choices []protocol.Choice
-	_ = sh.session.InspectNow(context.Background(), func(v *session.View) {
-		lt := v.Live(true)
-		switch {
-		case lt == nil:
-		case len(lt.Approvals) > 0:
-			approval = lt.Approvals[0].ActionID
-		case lt.Question != nil:
-			question, choices = lt.Question.ToolCallID, lt.Question.Options
+// resolved closes a question; when it was answered elsewhere the person is told.
+func (sh *shower) resolved(id string) {
+	for i, q := range sh.open {
+		if q.id != id {
+			continue
 		}
-	})
-	done := func(err error) {
-		if err != nil {
-			sh.note("%s", err)
+		sh.open = append(sh.open[:i:i], sh.open[i+1:]...)
+		if sh.asked == q {
+			sh.asked = nil
+			if !q.sent {
+				sh.screen.line("(answered elsewhere, or withdrawn)")
+			}
 		}
-	}
-	switch {
-	case approval != "":
-		option := map[string]string{"y": "allow_once", "yes": "allow_once", "a": "allow_always", "always": "allow_always"}[strings.ToLower(strings.TrimSpace(line))]
-		if option == "" {
-			option = "reject_once"
-		}
-		sh.session.ResolveApproval(approval, option, done)
-	case question != "":
-		var n int
-		if _, err := fmt.Sscanf(strings.TrimSpace(line), "%d", &n); err == nil && n >= 1 && n <= len(choices) {
-			line = choices[n-1].Label
-		}
-		sh.session.AnswerQuestion(question, line, done)
+		return
 	}
 }
 
@@ -394,8 +383,8 @@ func (sh *shower) result(o session.Outcome, err error) error {
 		if _, err := fmt.Fprintf(sh.std.out, "%s\n", j); err != nil {
 			return err
 		}
-	} else {
-		sh.usage()
+	} else if line := sh.screen.usage(sh.took, string(sh.session.ID)); line != "" {
+		sh.screen.line(line)
 	}
 	switch o.Outcome {
 	case session.OutcomeCancelled:
@@ -411,22 +400,10 @@ func (sh *shower) result(o session.Outcome, err error) error {
 		}
 		return &exit{code: code, text: text}
 	}
-	if sh.consent {
-		return &exit{code: exitConsent, text: "a tool call needed consent and nobody could be asked; run in a terminal, or with --mode edit or full"}
+	if missing := sh.screen.consentMissing(); missing != "" {
+		return &exit{code: exitConsent, text: missing}
 	}
 	return nil
-}
-
-func (sh *shower) usage() {
-	if sh.stats == nil {
-		return
-	}
-	st := sh.stats
-	approx := ""
-	if st.Anchor == "estimate" {
-		approx = "about "
-	}
-	fmt.Fprintf(sh.std.err, "[%s%d tokens in, %d out; %.0f %% of the context window; session %s]\n", approx, st.InputTokens, st.OutputTokens, st.ContextUsagePercent*100, sh.session.ID)
 }
 
 // asExit gives an error of the runtime its exit code.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
 )
 
 // page is a result of session/replay.
@@ -296,6 +297,64 @@ func TestSubscribingBehindTheEndGoesLiveFromTheEnd(t *testing.T) {
 		}
 		if lines[len(lines)-1] != answer {
 			t.Errorf("told after the answer: %s", lines[len(lines)-1].raw)
+		}
+	})
+}
+
+func TestMovingAPositionKeepsNoSessionOpen(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		w := newWorld()
+		first := launch(t, w, "first", `[{"text": "text"}]`, "")
+		c := first.connect(env)
+		id := c.hello()
+		c.call("session/prompt", `{"input":"x"}`)
+		first.end()
+
+		p := launch(t, w, "second", `[{"text": "text"}]`, "")
+		defer p.end()
+		c = p.connect(env)
+		c.hello()
+		for range 3 {
+			c.call("session/subscribe", `{"session_id":"`+id+`","after_cursor":0}`)
+		}
+		ref, err := p.all.Open(t.Context(), session.SessionID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref.Close()
+		c.settle()
+		if !ref.Inspect(func(*session.View) {}) {
+			t.Error("a session that is followed was closed")
+		}
+		c.call("session/unsubscribe", `{"session_id":"`+id+`"}`)
+		c.settle()
+		if ref.Inspect(func(*session.View) {}) {
+			t.Error("a session nobody follows any more stays open")
+		}
+	})
+}
+
+// A connection that joins a message is told the rest of it, no more and no less: what was said before is in the snapshots it can ask for.
+func TestAConnectionThatJoinsAMessageIsToldTheRestOfIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := launch(t, newWorld(), "p", `[{"text": "said before; "}, {"gate": "go"}, {"text": "said ünder way; "}, {"gate": "on"}, {"text": "the rest"}]`, "")
+		defer p.end()
+		a := p.connect(env)
+		id := a.hello()
+		prompt := a.send("session/prompt", `{"input":"x"}`)
+		a.settle()
+		for _, gate := range []string{"go", "on"} {
+			b := p.connect(env)
+			b.hello()
+			b.call("session/subscribe", `{"session_id":"`+id+`"}`)
+			p.play.Open(gate)
+			b.await("text", func(l *line) bool { return l.has("assistant_delta") })
+		}
+		turn := a.response(prompt).text("turn_id")
+		for i, want := range []string{"said before; said ünder way; the rest", "said ünder way; the rest", "the rest"} {
+			if got := told(p.clients[i].settle(), turn); got != want {
+				t.Errorf("connection %d was told %q, want %q", i, got, want)
+			}
 		}
 	})
 }

@@ -19,6 +19,8 @@ const ownDoc = "RIND.md"
 
 var otherDocs = []string{"AGENTS.md", "CLAUDE.md"}
 
+var labels = map[string]string{keyUser: "User notes", keyProject: "Project notes"}
+
 const (
 	maxDocBytes = 32 << 10
 	maxDepth    = 64 // folders between the working folder and the workspace root
@@ -34,9 +36,9 @@ var (
 	errInDotRind       = errors.New("it is a link into .rind")
 )
 
-// document is what was read of one file.
+// document is what was made of one file.
 type document struct {
-	text string // "" when it is blank
+	text string // framed; "" when the file is blank
 	more bool
 	err  error // why it is no text
 }
@@ -57,7 +59,7 @@ func (v *visit) documents(folder string) []session.GuidePart {
 				if contains(told, f.info) {
 					return
 				}
-				d, _, err = remembered(&v.g.seen, "notes ", f, readDocument)
+				d, _, err = remembered(&v.g.seen, key+" "+v.workspace, f, func(open *os.File) (document, int) { return v.document(scope, f.path, open) })
 			}
 			if err == nil {
 				err = d.err
@@ -70,7 +72,7 @@ func (v *visit) documents(folder string) []session.GuidePart {
 				continue
 			}
 			told = append(told, f.info)
-			parts = append(parts, v.part(key, scope, f.path, d))
+			parts = append(parts, session.GuidePart{Key: key, Label: labels[key], Scope: scope, Path: f.path, Text: d.text, Truncated: d.more})
 			return
 		}
 	}
@@ -105,6 +107,13 @@ func (v *visit) documents(folder string) []session.GuidePart {
 // one that a project names AGENTS.md and points at the user's .env is not for a model, and what lies in .rind needs trust.
 func (v *visit) projectFile(name string) (file, error) {
 	f := file{path: filepath.Join(v.r.Base(), filepath.FromSlash(name))}
+	if !strings.Contains(name, "/") { // mostly there is no link on the way, and one look is enough
+		info, err := v.top.Lstat(name)
+		if err != nil || info.Mode().IsRegular() {
+			f.info, f.open = info, func() (*os.File, fs.FileInfo, error) { return v.top.File(name) }
+			return f, err
+		}
+	}
 	place, err := v.r.Resolve(name)
 	if err != nil {
 		return f, err
@@ -153,33 +162,26 @@ func contains(list []fs.FileInfo, info fs.FileInfo) bool {
 	return false
 }
 
-func readDocument(f *os.File) (document, int) {
-	text, more, err := readText(f, maxDocBytes)
-	d := document{text: strings.TrimRight(strings.TrimLeft(text, "\n"), " \t\n"), more: more, err: err}
-	if strings.TrimSpace(d.text) == "" {
-		d.text = ""
-	}
-	return d, len(d.text)
-}
-
-// frames begin and end notes. What a file holds may look like an end, but does not count as one.
+// frames begin and end notes. What a file holds may look like one, but does not count.
 var frames = regexp.MustCompile(`(?i)<(/?(?:user|project)_notes)`)
 
-// part frames a document, so that the model knows whose words these are and where they end.
-func (v *visit) part(key, scope, at string, d document) session.GuidePart {
-	label, tag, name := "User notes", "user_notes", shownPath(v.g.cfg.Home, at)
+// document reads and frames notes, so that the model knows whose words these are and where they end.
+func (v *visit) document(scope, at string, f *os.File) (document, int) {
+	text, more, err := readText(f, maxDocBytes)
+	text = strings.TrimRight(strings.TrimLeft(text, "\n"), " \t\n")
+	if err != nil || strings.TrimSpace(text) == "" {
+		return document{err: err}, 0
+	}
+	name := shownPath(v.g.cfg.Home, at)
 	if scope == scopeProject {
-		label, tag = "Project notes", "project_notes"
 		if rel, err := filepath.Rel(v.r.Base(), at); err == nil {
 			name = oneLine(filepath.ToSlash(rel))
 		}
 	}
-	text := frames.ReplaceAllString(d.text, `<\$1`)
-	if d.more {
+	text = frames.ReplaceAllString(text, `<\$1`)
+	if more {
 		text += cutMark
 	}
-	return session.GuidePart{
-		Key: key, Label: label, Scope: scope, Path: at, Truncated: d.more,
-		Text: fmt.Sprintf("<%s file=%q>\n%s\n</%s>", tag, name, text, tag),
-	}
+	text = fmt.Sprintf("<%[1]s_notes file=%[2]q>\n%[3]s\n</%[1]s_notes>", scope, name, text)
+	return document{text: text, more: more}, len(text)
 }

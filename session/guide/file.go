@@ -75,7 +75,7 @@ type kept struct {
 // remembered gives what make made of f, anew when f changed. make gets the open file and says how many bytes its result holds; fresh tells that
 // it ran.
 func remembered[T any](m *memory, purpose string, f file, make func(*os.File) (T, int)) (made T, fresh bool, err error) {
-	key := purpose + f.path
+	key := purpose + " " + f.path
 	m.mu.Lock()
 	k, ok := m.known[key]
 	m.mu.Unlock()

@@ -102,6 +102,7 @@ type visit struct {
 	g         *Guide
 	workspace string
 	r         *roots.Roots // nil when the workspace cannot be opened
+	top       *roots.Dir   // the workspace root
 	shelf     *roots.Dir   // .rind/skills while it is looked through; nil for none
 	trusted   bool
 	problems  []string
@@ -114,6 +115,15 @@ func (g *Guide) visit(workspace string) *visit {
 		v.problem("", err)
 		return v
 	}
+	place, err := r.Resolve(".")
+	if err == nil {
+		v.top, _, err = r.OpenTop(place)
+	}
+	if err != nil {
+		r.Close()
+		v.problem("", err)
+		return v
+	}
 	v.r, v.trusted = r, g.cfg.Trusted(workspace)
 	return v
 }
@@ -123,6 +133,7 @@ func (v *visit) close() {
 		v.shelf.Close()
 	}
 	if v.r != nil {
+		v.top.Close()
 		v.r.Close()
 	}
 }

@@ -91,7 +91,7 @@ func (v *visit) projectSkills(own fs.FileInfo) (list map[string]found, fresh boo
 		return nil, false
 	}
 	at := filepath.Join(v.r.Base(), dotRind, "skills")
-	d, err := openShelf(v.r)
+	d, err := openShelf(v.top)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			v.problem(at, cause(err))
@@ -112,7 +112,7 @@ func (v *visit) untrusted() {
 	if v.r == nil || v.trusted {
 		return
 	}
-	d, err := openShelf(v.r)
+	d, err := openShelf(v.top)
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
@@ -128,39 +128,40 @@ func (v *visit) untrusted() {
 
 // shelf is a folder of skills.
 type shelf interface {
-	// names lists at most maxEntries.
-	names() ([]string, error)
-	stat(name string) (fs.FileInfo, error)
-	// find finds the regular file name in the folder dir of the shelf; dir "" is the shelf itself.
-	find(dir, name string) (file, error)
+	// list lists what is in it, sorted by name; what is more than maxEntries may be missing.
+	list() ([]fs.DirEntry, error)
+	// linked describes what the link name leads to.
+	linked(name string) (fs.FileInfo, error)
+	// find finds the regular file name: one of the shelf, or of a folder in it, slash separated.
+	find(name string) (file, error)
 }
 
 // collect puts the skills of a shelf into list. fresh tells that a file was read and not only looked at.
 func (v *visit) collect(list map[string]found, s shelf, at, scope string) (fresh bool) {
-	names, err := s.names()
+	entries, err := s.list()
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			v.problem(at, cause(err))
 		}
 		return false
 	}
-	if len(names) > maxEntries {
-		names = names[:maxEntries]
+	if len(entries) > maxEntries {
+		entries = entries[:maxEntries]
 		v.problem(at, fmt.Errorf("what comes after the first %d entries", maxEntries))
 	}
-	for _, entry := range names {
-		if strings.HasPrefix(entry, ".") {
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), ".") {
 			continue
 		}
 		f, name, err := onShelf(s, entry)
 		if f.path == "" && err == nil {
 			continue
 		}
-		path := filepath.Join(at, entry)
+		path := filepath.Join(at, entry.Name())
 		var made skillMade
 		if err == nil {
 			var read bool
-			made, read, err = remembered(&v.g.seen, "skill ", f, describeSkill)
+			made, read, err = remembered(&v.g.seen, "skill", f, describeSkill)
 			fresh = fresh || read
 		}
 		if err == nil {
@@ -187,22 +188,28 @@ func (v *visit) collect(list map[string]found, s shelf, at, scope string) (fresh
 }
 
 // onShelf finds the file of a skill: SKILL.md in a folder, or a file of its own. No path and no error: entry is no skill.
-func onShelf(s shelf, entry string) (file, string, error) {
-	info, err := s.stat(entry)
-	switch {
-	case err != nil:
-		return file{}, "", err
-	case info.IsDir():
-		f, err := s.find(entry, skillFile)
+func onShelf(s shelf, entry fs.DirEntry) (f file, name string, err error) {
+	name = entry.Name()
+	folder := entry.IsDir()
+	if entry.Type()&fs.ModeSymlink != 0 {
+		info, err := s.linked(name)
+		if err != nil {
+			return file{}, "", err
+		}
+		folder = info.IsDir()
+	}
+	if folder {
+		f, err := s.find(name + "/" + skillFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = errors.New("there is no " + skillFile + " in it")
 		}
-		return f, strings.ToLower(entry), err
-	case !strings.EqualFold(filepath.Ext(entry), ".md"):
+		return f, strings.ToLower(name), err
+	}
+	if !strings.EqualFold(filepath.Ext(name), ".md") {
 		return file{}, "", nil
 	}
-	f, err := s.find("", entry)
-	return f, strings.ToLower(entry[:len(entry)-len(".md")]), err
+	f, err = s.find(name)
+	return f, strings.ToLower(name[:len(name)-len(".md")]), err
 }
 
 // skillMade is what is remembered of a skill's file: not its text, which is read when it is asked for.
@@ -231,7 +238,7 @@ func readSkill(f *os.File) (head, string, error) {
 // userShelf is the user's own folder: links may lead anywhere.
 type userShelf string
 
-func (s userShelf) names() ([]string, error) {
+func (s userShelf) list() ([]fs.DirEntry, error) {
 	info, err := os.Stat(string(s))
 	if err == nil && !info.IsDir() {
 		err = errors.New("it is no folder")
@@ -244,20 +251,20 @@ func (s userShelf) names() ([]string, error) {
 		return nil, err
 	}
 	defer d.Close()
-	names, err := d.Readdirnames(maxEntries + 1)
+	entries, err := d.ReadDir(maxEntries + 1)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	slices.Sort(names)
-	return names, err
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(a.Name(), b.Name()) })
+	return entries, err
 }
 
-func (s userShelf) stat(name string) (fs.FileInfo, error) {
+func (s userShelf) linked(name string) (fs.FileInfo, error) {
 	return os.Stat(filepath.Join(string(s), name))
 }
 
-func (s userShelf) find(dir, name string) (file, error) {
-	return userFile(filepath.Join(string(s), dir, name))
+func (s userShelf) find(name string) (file, error) {
+	return userFile(filepath.Join(string(s), filepath.FromSlash(name)))
 }
 
 // projectShelf is .rind/skills of a workspace. No link is followed there: what a person trusts is what lies in it.
@@ -266,54 +273,21 @@ type projectShelf struct {
 	at  string
 }
 
-func openShelf(r *roots.Roots) (*roots.Dir, error) {
-	place, err := r.Resolve(".")
+func openShelf(top *roots.Dir) (*roots.Dir, error) {
+	own, err := top.Dir(dotRind)
 	if err != nil {
 		return nil, err
 	}
-	d, _, err := r.OpenTop(place)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range []string{dotRind, "skills"} {
-		below, err := d.Dir(name)
-		d.Close()
-		if err != nil {
-			return nil, err
-		}
-		d = below
-	}
-	return d, nil
+	defer own.Close()
+	return own.Dir("skills")
 }
 
-func (s projectShelf) names() ([]string, error) {
-	entries, err := s.dir.Entries(context.Background())
-	names := make([]string, len(entries))
-	for i, e := range entries {
-		names[i] = e.Name()
-	}
-	return names, err
-}
+func (s projectShelf) list() ([]fs.DirEntry, error) { return s.dir.Entries(context.Background()) }
 
-func (s projectShelf) stat(name string) (fs.FileInfo, error) {
+func (projectShelf) linked(string) (fs.FileInfo, error) { return nil, errors.New("it is a link") }
+
+func (s projectShelf) find(name string) (file, error) {
 	info, err := s.dir.Lstat(name)
-	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-		err = errors.New("it is a link")
-	}
-	return info, err
-}
-
-func (s projectShelf) find(dir, name string) (file, error) {
-	in := s.dir
-	if dir != "" {
-		below, err := s.dir.Dir(dir)
-		if err != nil {
-			return file{}, err
-		}
-		defer below.Close()
-		in = below
-	}
-	info, err := in.Lstat(name)
 	if err != nil {
 		return file{}, err
 	}
@@ -321,15 +295,16 @@ func (s projectShelf) find(dir, name string) (file, error) {
 		return file{}, errNoFile
 	}
 	open := func() (*os.File, fs.FileInfo, error) {
-		if dir == "" {
+		dir, base, below := strings.Cut(name, "/")
+		if !below {
 			return s.dir.File(name)
 		}
-		below, err := s.dir.Dir(dir)
+		d, err := s.dir.Dir(dir)
 		if err != nil {
 			return nil, nil, err
 		}
-		defer below.Close()
-		return below.File(name)
+		defer d.Close()
+		return d.File(base)
 	}
-	return file{path: filepath.Join(s.at, dir, name), info: info, open: open}, nil
+	return file{path: filepath.Join(s.at, filepath.FromSlash(name)), info: info, open: open}, nil
 }

@@ -46,6 +46,7 @@ type desk struct {
 	root    string
 	backing *memory.Backing
 	id      session.SessionID
+	outputs func(session.SessionID) string
 	kept    *images.Store
 	process *process
 }
@@ -77,7 +78,8 @@ func newDesk(t testing.TB, content map[string]string) *desk {
 		t.Fatal(err)
 	}
 	d := &desk{t: t, root: filepath.Join(top, "w"), backing: memory.NewBacking()}
-	d.kept = images.New(func(id session.SessionID) string { return filepath.Join(top, "outputs", string(id)) }, images.Options{})
+	d.outputs = func(id session.SessionID) string { return filepath.Join(top, "outputs", string(id)) }
+	d.kept = images.New(d.outputs, images.Options{})
 	if err := os.Mkdir(d.root, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -85,6 +85,7 @@ func (w *writer) step() step {
 }
 
 func TestAThousandRandomChangesAreUndoneTurnByTurnToTheByte(t *testing.T) {
+	t.Parallel() // both wait for the disk most of the time
 	w := newWriter(t, 11)
 	states := []map[string]string{w.d.tree()}
 	var turns []session.TurnID
@@ -113,11 +114,12 @@ func TestAThousandRandomChangesAreUndoneTurnByTurnToTheByte(t *testing.T) {
 }
 
 func TestExactlyTheFilesTheUserChangedAreRefusedByName(t *testing.T) {
-	for seed := range uint64(5) {
+	t.Parallel()
+	for seed := range uint64(3) {
 		w := newWriter(t, 100+seed)
 		start := w.d.tree()
 		var turns []session.TurnID
-		for range 8 {
+		for range 6 {
 			turns = append(turns, w.turn(12))
 		}
 		now := w.d.tree()

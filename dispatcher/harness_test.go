@@ -50,11 +50,11 @@ func (m scripted) Default() session.Selection {
 }
 
 func (m scripted) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m.Script, Info: session.ModelInfo{Provider: "play", ID: sel.Model, Window: 1000}}, nil
+	return session.Selected{Model: m.Script, Info: session.ModelInfo{Provider: "play", ID: sel.Model, Window: 100_000}}, nil
 }
 
 func (m scripted) List(context.Context, bool) ([]session.ModelInfo, string, error) {
-	return []session.ModelInfo{{Provider: "play", ID: "m-2", Name: "Second", API: "script"}, {Provider: "play", ID: "m-1", Name: "First", API: "script", Window: 1000}}, "", nil
+	return []session.ModelInfo{{Provider: "play", ID: "m-2", Name: "Second", API: "script"}, {Provider: "play", ID: "m-1", Name: "First", API: "script", Window: 100_000}}, "", nil
 }
 
 // tools are what scripts may call: look reads, touch needs consent and counts, ask asks a person, stay runs until it is cancelled.

@@ -49,6 +49,7 @@ func init() {
 		"rind/session/promote_follow_up": promote,
 		"rind/session/unsteer":           retrieve(protocol.ModeSteering),
 		"rind/session/dequeue_follow_up": retrieve(protocol.ModeFollowUp),
+		"rind/session/compact":           takes(compact),
 		"rind/command/execute":           execute,
 		"rind/user-question/respond":     takes(answerQuestion),
 		"rind/approval/respond":          takes(answerApproval),
@@ -96,7 +97,7 @@ func methodNames() []string {
 
 // capabilities are listed only where all their methods are served (docs/protocol/rind-v2.md section 11).
 var capabilities = []string{
-	"sessions", "models", "rind/commands", "rind/context", "rind/user-questions", "rind/steering", "rind/follow-up", "rind/input-retrieval",
+	"sessions", "models", "rind/commands", "rind/compaction", "rind/context", "rind/user-questions", "rind/steering", "rind/follow-up", "rind/input-retrieval",
 	"rind/session-subscriptions", "rind/files", "rind/request-completion", "rind/approvals", "rind/event-log", "rind/idempotency", "rind/prompt-queue",
 	"rind/input-fate",
 }

@@ -202,7 +202,7 @@ func (k *talker) listen() {
 		var first, rest []*line
 		for _, l := range fresh {
 			m := k.methods[conn+l.id]
-			if l.has("prompt_queued") || l.id != "" && m != "session/prompt" && m != "session/replay" && m != "shutdown" {
+			if l.has("prompt_queued") || l.id != "" && m != "session/prompt" && m != "session/replay" && m != "rind/session/compact" && m != "shutdown" {
 				first = append(first, l)
 			} else {
 				rest = append(rest, l)

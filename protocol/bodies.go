@@ -312,7 +312,8 @@ type TokenStatsUpdated struct {
 	More  struct {
 		Model    string   `json:"model,omitempty"`
 		Provider string   `json:"provider,omitempty"`
-		Cost     *float64 `json:"cost,omitempty"` // US dollars, where a price is known
+		Cost     *float64 `json:"cost,omitempty"`     // US dollars, where a price is known
+		Estimate int      `json:"estimate,omitempty"` // tokens of the request as we counted them
 	} `json:"-"`
 }
 

@@ -314,8 +314,8 @@ func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
 		}
 		bodies = append(bodies, s.closeCall(open, c, &ending{dead: true}))
 	}
-	t := newTurn(s, open.ID, p, s.next.Sel, true)
-	t.gather.message = ""
+	t := newTurn(s, open.ID, p, s.next.Sel)
+	t.gather.message, t.transient = "", open.Transient
 	s.append(lines(open.ID, bodies...), func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)
@@ -331,7 +331,8 @@ func (s *Session) revive(open *OpenTurn) {
 	if s.run != nil || s.starting != nil {
 		return
 	}
-	t := newTurn(s, open.ID, nil, s.next.Sel, true)
+	t := newTurn(s, open.ID, nil, s.next.Sel)
+	t.transient = open.Transient
 	s.startOver(t)
 }
 

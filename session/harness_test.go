@@ -31,7 +31,7 @@ func (m *model) Default() session.Selection {
 }
 
 func (m *model) Select(context.Context, session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m, Info: session.ModelInfo{Provider: "test", ID: "m-1", Window: 1000}}, nil
+	return session.Selected{Model: m, Info: session.ModelInfo{Provider: "test", ID: "m-1", Window: 100_000}}, nil
 }
 
 func (m *model) List(context.Context, bool) ([]session.ModelInfo, string, error) { return nil, "", nil }

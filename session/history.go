@@ -11,10 +11,11 @@ import (
 // History is the fold of a log into messages: what session/replay shows in message mode and what the model is given.
 // It belongs to one goroutine; the messages it hands out are never changed afterwards.
 type History struct {
-	head  Seq
-	items []*Item
-	calls map[string]int // tool call id -> index of its result, -1 while it has none
-	open  map[string]int // message id -> index of the assistant message being built from one step's entries
+	head      Seq
+	items     []*Item
+	calls     map[string]int // tool call id -> index of its result, -1 while it has none
+	compacted boundary       // the newest compaction; at 0 is none
+	open      map[string]int // message id -> index of the assistant message being built from one step's entries
 }
 
 // Item is one message of the history.
@@ -98,6 +99,8 @@ func (h *History) apply(seq Seq, turn TurnID, at time.Time, b protocol.Body) {
 		h.calls[b.ToolCallID] = -1
 	case *protocol.ToolResult:
 		h.result(seq, turn, at, b.ToolCallID, b.ToolName, modelText(b), b.More.Attachments)
+	case *protocol.ContextCompacted:
+		h.compact(b)
 	case *protocol.HistoryRepaired:
 		if b.More.ToolCallID != "" {
 			h.result(seq, turn, at, b.More.ToolCallID, "", b.More.Text, nil)
@@ -164,6 +167,9 @@ func (h *History) result(seq Seq, turn TurnID, at time.Time, id, name, text stri
 	h.items[where] = it
 	if where < len(h.items)-1 { // in the middle only after a repair
 		h.open = map[string]int{}
+		if where < h.compacted.at {
+			h.compacted.at++
+		}
 		for k, i := range h.calls {
 			if i >= where {
 				h.calls[k] = i + 1
@@ -200,8 +206,8 @@ func (h *History) unanswered(open *OpenTurn) []Call {
 
 // context returns the messages the model is given: valid whatever the log holds (docs/protocol/rind-v2.md section 6 and 7.4).
 func (h *History) context() []Message {
-	out := make([]Message, 0, len(h.items))
-	for i, it := range h.items {
+	out := h.summary()
+	for i, it := range h.items[h.compacted.at:] {
 		m := it.Message
 		if m.Role == RoleAssistant {
 			if m.Text == "" && len(m.Calls) == 0 {

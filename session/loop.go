@@ -106,9 +106,9 @@ type work struct {
 func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 	w := &work{Loop: l, t: t}
 	var samplings int
-	var step string
+	var step, operation string
 	if err := t.View(func(st *State, open *OpenTurn, _ *History) {
-		w.workspace, samplings, step = st.Workspace, open.Samplings, open.Step
+		w.workspace, samplings, step, operation = st.Workspace, open.Samplings, open.Step, open.Operation
 	}); err != nil {
 		return "", err
 	}
@@ -117,6 +117,16 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 		return "", providerFailure(err)
 	}
 	w.model = model
+	if operation == protocol.OpCompact {
+		if _, err := w.compact(ctx, protocol.CompactManual, protocol.CompactAlone); err != nil {
+			return "", err
+		}
+		step = stepFinal // what was said meanwhile goes on from here
+		if more, err := w.next(step); err != nil || !more {
+			return stopEndTurn, err
+		}
+		step = stepInput
+	}
 	for {
 		calls, err := w.openCalls()
 		if err != nil {

@@ -67,7 +67,7 @@ func TestFaultsOfTheModelAreRetriedOrEndTheTurnAsTheContractSays(t *testing.T) {
 		{"no key", 9, "", fault(session.FaultConfig), 1, 0, "ConfigurationError"},
 		{"an unknown model", 9, "", fault(session.FaultModel), 1, 0, "ProviderRejected"},
 		{"no quota", 9, "", fault(session.FaultQuota), 1, 0, "ProviderUnavailable"},
-		{"a context that is too long", 9, "", fault(session.FaultContext), 1, 0, "ContextTooLong"},
+		{"a context that is too long", 9, "", fault(session.FaultContext), 4, 0, "ContextTooLong"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := failing(c.n, c.said, c.err)

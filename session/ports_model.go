@@ -36,6 +36,15 @@ type Message struct {
 	Interrupted bool            // assistant: cut off
 }
 
+// EndWithUser gives messages whose last word is the assistant's a user message behind it: after a resumption or a compaction the assistant
+// spoke last, which endpoints take for the beginning of its next message, or refuse. Every provider of a network calls it.
+func EndWithUser(msgs []Message) []Message {
+	if n := len(msgs); n == 0 || msgs[n-1].Role != RoleAssistant || len(msgs[n-1].Calls) > 0 {
+		return msgs
+	}
+	return append(msgs[:len(msgs):len(msgs)], Message{Role: RoleUser, Text: "[Go on.]"})
+}
+
 // Reasoning is what a provider wants back with the message it belongs to.
 type Reasoning struct {
 	Text     string

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -44,6 +45,7 @@ type PromptRequest struct {
 	Key       string // idempotency key, "" for none
 	Digest    string // fingerprint of the request, with Key
 	Scope     bool   // request scope: Outcome has Scope and Answer
+	compact   bool   // only compact; see Session.Compact
 	// Queued tells the 1-based place in the line whenever it changes. Runs on the session's goroutine and must not block.
 	Queued func(position int)
 }
@@ -60,10 +62,11 @@ type Outcome struct {
 	Outcome string
 	Stop    string
 	Fault   *TurnFault
-	Reason  string // of a cancellation
-	Seq     Seq    // of the terminal; 0 when there is none
-	Scope   string // request scope id
-	Answer  string // content of the last assistant message
+	Reason  string          // of a cancellation
+	Seq     Seq             // of the terminal; 0 when there is none
+	Scope   string          // request scope id
+	Answer  string          // content of the last assistant message
+	Record  json.RawMessage // of a compaction
 }
 
 // Prompt is a prompt without an answer.
@@ -361,6 +364,12 @@ func (s *Session) nextPrompt() {
 // startTurn appends the facts a turn begins with and runs it once they are down.
 func (s *Session) startTurn(p *Prompt) {
 	turn := TurnID(s.all.cfg.IDs.Hex32())
+	if p.req.compact {
+		started := &protocol.TurnStarted{Operation: protocol.OpCompact, Origin: protocol.OriginUser}
+		started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
+		s.startWith(p, turn, lines(turn, started), nil)
+		return
+	}
 	input := strings.ToValidUTF8(p.req.Input, "\uFFFD")
 	acc := &protocol.TurnAccepted{}
 	acc.More.Provider, acc.More.Surface, acc.More.Input = "agent", protocol.SurfaceEditor, input
@@ -379,7 +388,12 @@ func (s *Session) startTurn(p *Prompt) {
 	if p.req.Key != "" {
 		keys = []Key{{Surface: p.req.Surface, Key: p.req.Key, Digest: p.req.Digest, Turn: turn}}
 	}
-	t := newTurn(s, turn, p, s.next.Sel, false)
+	s.startWith(p, turn, ls, keys)
+}
+
+// startWith appends what a turn begins with and runs it once that is down.
+func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
+	t := newTurn(s, turn, p, s.next.Sel)
 	t.transient = p.req.Transient
 	s.appendKeyed(ls, keys, func(_ Seq, err error) {
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 const (
 	connectTries = 5
 	cutRetries   = 3
+	contextTries = 4 // requests of a step that is too long for the model, the one that compacts it among them
 	retryCap     = 60 * time.Second
 )
 
@@ -46,9 +47,23 @@ func (w *work) sample(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w.noteContext(msgs)
+	full, err := w.crowded(msgs)
+	if err != nil {
+		return "", err
+	}
+	w.noteContext(msgs, full)
+	if full {
+		if _, err := w.compact(ctx, protocol.CompactAuto, protocol.CompactMidTurn); err != nil {
+			return "", err
+		}
+		if msgs, err = w.messages(); err != nil {
+			return "", err
+		}
+		w.noteContext(msgs, false)
+	}
 	req := ModelRequest{Model: w.t.Selection.Model, Effort: w.t.Selection.Effort, Messages: msgs, Tools: w.specs, Session: w.t.Session()}
 	tries, cuts := 0, 0
+	rescue := rescue{compacted: full}
 	for {
 		c := &completion{messageID: w.t.s.all.cfg.IDs.Hex32()}
 		began := time.Now()
@@ -66,6 +81,10 @@ func (w *work) sample(ctx context.Context) (string, error) {
 			return "", err
 		}
 		switch retry := retryOf(m, c.shown); {
+		case m.Fault == FaultContext && rescue.again():
+			if req.Messages, err = w.shorten(ctx, &rescue, req.Messages); err != nil {
+				return "", err
+			}
 		case retry == retryConnect && tries+1 < connectTries:
 			delay := connectDelay(tries, m.RetryAfter)
 			tries++
@@ -89,6 +108,48 @@ func (w *work) sample(ctx context.Context) (string, error) {
 			return "", providerFailure(m)
 		}
 	}
+}
+
+// rescue is what was tried for a step that is too long for the model (docs/protocol/rind-v2.md section 7.3).
+type rescue struct {
+	requests  int // that were refused, or compacted
+	compacted bool
+	share     float64 // of the content that is left out
+	whole     []Message
+}
+
+// again counts a refused request, and reports whether another may be made.
+func (r *rescue) again() bool {
+	r.requests++
+	return r.requests < contextTries
+}
+
+// shorten makes the next request of such a step: compacted once, then without its oldest content, a fifth more each time.
+func (w *work) shorten(ctx context.Context, r *rescue, msgs []Message) ([]Message, error) {
+	if !r.compacted {
+		r.compacted = true
+		some := false
+		if err := w.t.View(func(_ *State, _ *OpenTurn, past *History) { some = past.compactable() }); err != nil {
+			return nil, err
+		}
+		if some {
+			n, err := w.compact(ctx, protocol.CompactTooLong, protocol.CompactMidTurn)
+			if err != nil {
+				return nil, err
+			}
+			r.requests += n
+			if msgs, err = w.messages(); err != nil {
+				return nil, err
+			}
+			w.noteContext(msgs, false)
+			return msgs, nil
+		}
+	}
+	if r.whole == nil {
+		r.whole = msgs
+	}
+	r.share += 0.2
+	return shed(r.whole, int(float64(estimate(r.whole))*(1-r.share))), nil
 }
 
 type retryKind uint8
@@ -295,7 +356,7 @@ func objectOf(raw string) (args json.RawMessage, same, ok bool) {
 	if trimmed == "" {
 		return json.RawMessage(`{}`), true, true
 	}
-	if trimmed[0] != '{' || !json.Valid([]byte(trimmed)) || depth(trimmed) > 256 {
+	if trimmed[0] != '{' || !json.Valid([]byte(trimmed)) || protocol.Deeper(trimmed, 256) {
 		return json.RawMessage(`{}`), false, false
 	}
 	if !strings.Contains(trimmed, `\u`) && !strings.Contains(trimmed, "\u2028") && !strings.Contains(trimmed, "\u2029") {
@@ -311,26 +372,6 @@ func objectOf(raw string) (args json.RawMessage, same, ok bool) {
 		return json.RawMessage(`{}`), false, false
 	}
 	return protocol.MustMarshal(v), true, true
-}
-
-// depth is how deep s, valid JSON, nests.
-func depth(s string) int {
-	deep, most, quoted := 0, 0, false
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			deep++
-			most = max(most, deep)
-		case c == '}' || c == ']':
-			deep--
-		}
-	}
-	return most
 }
 
 // planOf reads the arguments of update_plan; nil when they are no plan.
@@ -361,15 +402,12 @@ func planOf(args json.RawMessage) []protocol.PlanStep {
 }
 
 // stats makes the note of what a sampling used.
-func (w *work) stats(c *completion) protocol.Body {
-	window := w.model.Info.Window
-	if window == 0 {
-		window = windowTokens
-	}
-	st := protocol.Stats{SamplingKind: "assistant", ContextWindowTokens: window, Anchor: "provider"}
+func (w *work) stats(c *completion) *protocol.TokenStatsUpdated {
+	window := w.window()
+	st := protocol.Stats{SamplingKind: "assistant", ContextWindowTokens: window, Anchor: anchorProvider}
 	u := c.usage
 	if u == nil {
-		st.Anchor = "estimate"
+		st.Anchor = anchorEstimate
 		u = &Usage{Input: w.estimate, Output: tokens(c.text.Len() + c.thought.Len())}
 	}
 	st.InputTokens, st.CachedInputTokens, st.OutputTokens, st.ReasoningOutputTokens = u.Input, u.Cached, u.Output, u.Reasoning
@@ -379,15 +417,21 @@ func (w *work) stats(c *completion) protocol.Body {
 	}
 	st.ContextUsagePercent = float64(st.TotalTokens) / float64(window)
 	b := &protocol.TokenStatsUpdated{Stats: st}
-	b.More.Model, b.More.Provider = w.t.Selection.Model, w.model.Info.Provider
+	b.More.Model, b.More.Provider, b.More.Estimate = w.t.Selection.Model, w.model.Info.Provider, w.estimate
 	return b
 }
+
+// Where the numbers of a sampling come from.
+const (
+	anchorProvider = "provider"
+	anchorEstimate = "estimate"
+)
 
 // tokens estimates the tokens of a text of n bytes.
 func tokens(n int) int { return (n + 3) / 4 }
 
-// noteContext tells what the next request is made of.
-func (w *work) noteContext(msgs []Message) {
+// noteContext tells what the next request is made of; full says that it is compacted first.
+func (w *work) noteContext(msgs []Message, full bool) {
 	sections := []protocol.Section{
 		{Key: "system", Label: "System prompt"},
 		{Key: "tools", Label: "Tools"},
@@ -395,20 +439,14 @@ func (w *work) noteContext(msgs []Message) {
 		{Key: "assistant", Label: "Assistant messages"},
 		{Key: "results", Label: "Tool results"},
 	}
-	for _, s := range w.specs {
-		sections[1].Tokens += tokens(len(s.Description) + len(s.Schema) + len(s.Name))
-	}
+	sections[1].Tokens = w.toolTokens()
 	for i, m := range msgs {
 		if i == 0 && m.Role == RoleSystem && len(w.guide) > 0 {
 			continue // counted by its parts, below
 		}
 		i := map[Role]int{RoleSystem: 0, RoleUser: 2, RoleAssistant: 3, RoleTool: 4}[m.Role]
-		n := len(m.Text)
-		for _, c := range m.Calls {
-			n += len(c.Name) + len(c.Arguments)
-		}
 		sections[i].Messages++
-		sections[i].Tokens += tokens(n)
+		sections[i].Tokens += m.tokens()
 	}
 	for _, p := range w.guide {
 		i := slices.IndexFunc(sections, func(s protocol.Section) bool { return s.Key == p.Key })
@@ -423,6 +461,7 @@ func (w *work) noteContext(msgs []Message) {
 	}
 	b := &protocol.ContextBuilt{MessageCount: len(msgs), Stats: map[string]int{}, Decisions: protocol.ContextDecisions{RindDocsTruncatedScopes: truncatedScopes(w.guide)}}
 	b.Decisions.RindDocsTruncated = len(b.Decisions.RindDocsTruncatedScopes) > 0
+	b.Decisions.AutoCompactTokenLimitReached, b.Decisions.CompactRequired = full, full
 	for _, s := range sections {
 		b.More.EstimatedTotal += s.Tokens
 		b.Stats[s.Key+"_tokens"] = s.Tokens

@@ -40,8 +40,9 @@ type State struct {
 	Last            *TurnEnd  // how the last serial turn ended
 	Serial          *OpenTurn // the open turn of the serial lane
 	Parallel        map[TurnID]*OpenTurn
-	FreshCompaction bool // nothing was said since the last compaction
-	Asked           bool // consent was asked for before
+	TokenRatio      float64 // tokens the provider counted for one that was estimated; 0 unknown
+	FreshCompaction bool    // nothing was said since the last compaction
+	Asked           bool    // consent was asked for before
 }
 
 // stateVersion changes when the fold means something else; older snapshots are then made anew from the log.
@@ -139,6 +140,7 @@ type OpenTurn struct {
 	LastTime      time.Time
 	Attempts      int // resumptions
 	UserMessageID string
+	Transient     []protocol.SystemMessage // hold for this turn only
 	NextPortable  int64
 
 	MessageID   string // of the open message
@@ -357,7 +359,7 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 		if t == nil {
 			t = st.openTurn(e.Turn, false)
 		}
-		t.UserMessageID = b.More.ID
+		t.UserMessageID, t.Transient = b.More.ID, b.More.Transient
 		st.count(b)
 		if b.More.Origin == protocol.OriginUser {
 			st.Held = false
@@ -375,6 +377,9 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 		st.Context = &ContextNote{Time: e.Time, Turn: e.Turn, Total: b.More.EstimatedTotal, Window: b.More.Window, Sections: b.More.Sections}
 	case *protocol.TokenStatsUpdated:
 		st.Stats = &b.Stats
+		if b.More.Estimate > 0 && b.Stats.Anchor == anchorProvider {
+			st.TokenRatio = min(4, max(0.25, float64(b.Stats.InputTokens)/float64(b.More.Estimate)))
+		}
 		t.Usage = b.Stats.ContextUsagePercent
 	case *protocol.ContextCompacted:
 		st.FreshCompaction = true

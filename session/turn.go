@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -75,11 +76,12 @@ type Turn struct {
 	cancel    context.CancelCauseFunc
 	gather    gather
 	transient []protocol.SystemMessage
+	compacted json.RawMessage        // record of the newest compaction of this turn
 	ending    bool                   // owned by the session's goroutine: no input is accepted any more
 	answers   map[string]chan answer // owned by the session's goroutine: who waits for an action
 }
 
-func newTurn(s *Session, id TurnID, p *Prompt, sel Selection, _ bool) *Turn {
+func newTurn(s *Session, id TurnID, p *Prompt, sel Selection) *Turn {
 	t := &Turn{ID: id, Selection: sel, s: s, prompt: p, answers: map[string]chan answer{}}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.gather.t = t
@@ -240,6 +242,7 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 	}
 	t.cancel(errors.New("turn has ended"))
 	s.write(e, func(o Outcome, err error) {
+		o.Record = t.compacted
 		if err != nil { // not even the end could be stored: it is not told, the prompt is answered, the end is retried
 			o = Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopPersistence, Fault: &TurnFault{Type: protocol.FailPersistence, Message: messageOf(err)}}
 			s.retryLater(e)

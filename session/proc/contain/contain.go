@@ -22,6 +22,8 @@ type Spec struct {
 	// Write are the folders and files it may write; those that do not exist are left out. What lies in a denied folder and is named here
 	// may be read and written all the same.
 	Write []string `json:"write,omitempty"`
+	// Read are folders and files it may read although they lie in what is denied.
+	Read []string `json:"read,omitempty"`
 	// Deny are the folders and files it may neither write nor read. The names in them stay visible.
 	Deny []string `json:"deny,omitempty"`
 	// Devices lets it use terminals, and shared memory.

@@ -65,6 +65,7 @@ func TestACommandTouchesOnlyWhatItMay(t *testing.T) {
 	writes := contain.Spec{Write: []string{home + "/app", home + "/cache", home + "/nothing"}, Deny: []string{home + "/data", home + "/nowhere"}}
 	reads := contain.Spec{Write: []string{home + "/cache"}, Deny: []string{home + "/side", home + "/.ssh"}} // side leads to data
 	inner := contain.Spec{Write: []string{home + "/data/inner"}, Deny: []string{home + "/data"}}
+	output := contain.Spec{Write: []string{home + "/app"}, Read: []string{home + "/data/inner"}, Deny: []string{home + "/data"}}
 	around := contain.Spec{Write: []string{home}, Deny: []string{home + "/data"}}
 	for _, c := range []struct {
 		name string
@@ -98,6 +99,9 @@ func TestACommandTouchesOnlyWhatItMay(t *testing.T) {
 		{"read only: what a denied link leads to", reads, "cat ~/data/f", false},
 		{"a folder given in a denied one", inner, "echo x >~/data/inner/f && cat ~/data/inner/f", true},
 		{"beside a folder given in a denied one", inner, "cat ~/data/f", false},
+		{"read a folder given to read in a denied one", output, "cat ~/data/inner/f", true},
+		{"write a folder given to read in a denied one", output, "echo x >~/data/inner/f", false},
+		{"beside a folder given to read in a denied one", output, "cat ~/data/f", false},
 		{"a denied folder in a given one", around, "cat ~/data/f", false},
 		{"around a denied folder in a given one", around, "echo x >f && echo x >~/other/new && echo x >~/top", true},
 		{"denied itself", contain.Spec{Write: []string{home + "/app"}, Deny: []string{home + "/app"}}, "cat " + home + "/app/f", false},

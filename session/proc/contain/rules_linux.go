@@ -15,6 +15,11 @@ func (s Spec) rules(r ruleset) error {
 	if err := carve(r, "/", read, deny); err != nil {
 		return err
 	}
+	for _, path := range resolved(s.Read) {
+		if err := carve(r, path, read, deny); err != nil {
+			return err
+		}
+	}
 	for _, path := range resolved(s.Write) {
 		if err := carve(r, path, read|write|device, deny); err != nil {
 			return err

@@ -108,6 +108,7 @@ func (m *Model) Generate(ctx context.Context, r session.ModelRequest) iter.Seq2[
 	return func(yield func(session.Chunk, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
+		r.Messages = session.EndWithUser(r.Messages)
 		answer := m.chat
 		if m.cfg.API == Responses {
 			answer = m.responses

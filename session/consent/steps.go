@@ -1,0 +1,542 @@
+package consent
+
+import (
+	"errors"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bounds of what is taken apart. What is beyond them is not understood, and asks.
+const (
+	mostBytes   = 64 << 10
+	mostNesting = 200
+	mostSteps   = 1000
+	mostDepth   = 8 // commands within words of commands
+	mostItems   = 8 // of a loop that are tried
+	mostDirs    = 4
+)
+
+// step is one part of a command: a program that is called, or something else that happens.
+type step struct {
+	argv  []word
+	text  string   // as written
+	dirs  []string // folders it may run in; nil when that is not known
+	start bool     // dirs is the folder the command starts in
+	// plain steps are known to the letter, so that a rule may speak of them by themselves.
+	plain bool
+	// within is a step found in a word or behind a wrapper of another, which asks for it. Looked at for what is never done, for secrets, and
+	// for what was rejected.
+	within bool
+	piped  bool   // its input comes from a part before it
+	stdin  string // its input where that is known
+	other  string // what happens instead of a call: "redirection", "function", …
+	target word   // of a redirection
+	writes bool   // it writes to target
+}
+
+// program is the name of what is called, "" when that is not known.
+func (s *step) program() string {
+	if len(s.argv) == 0 || s.argv[0].unclear() {
+		return ""
+	}
+	return programName(s.argv[0].text)
+}
+
+// programName strips the folders of programs everybody has. Any other path stays: it is a program of its own.
+func programName(name string) string {
+	dir, base := path.Split(name)
+	switch path.Base(dir) {
+	case ".", "/":
+		if dir == "" {
+			return name
+		}
+	case "bin", "sbin":
+		return base
+	}
+	return name
+}
+
+// scanner takes a command apart into steps.
+type scanner struct {
+	home, temp string
+	vars       map[string]string
+	functions  map[string]bool
+	steps      []step
+	bomb       string // the function that multiplies itself
+	depth      int
+	within     bool
+	failed     error // why the command is not understood
+}
+
+var errTooMuch = errors.New("it is too long or too deeply nested")
+
+// state is where in a command something is.
+type state struct {
+	dirs     []string
+	start    bool // dirs is the folder of the start
+	src      string
+	piped    bool
+	stdin    string
+	known    bool // stdin is
+	function bool
+	exotic   bool // in the background, or in something whose parts do not speak for themselves
+}
+
+var bash = syntax.Variant(syntax.LangBash)
+
+// parse reads text as a shell command.
+func parse(text string) (*syntax.File, error) {
+	if len(text) > mostBytes {
+		return nil, errTooMuch
+	}
+	depth, most := 0, 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '(', '{', '[', '`':
+			depth++
+			most = max(most, depth)
+		case ')', '}', ']':
+			depth = max(0, depth-1)
+		case '\n':
+			if most < mostNesting {
+				depth = 0 // most are closed at the end of a line, or were quoted
+			}
+		}
+	}
+	if most > mostNesting {
+		return nil, errTooMuch // the parser nests as deeply as the text does
+	}
+	return syntax.NewParser(bash).Parse(strings.NewReader(text), "")
+}
+
+func (s *scanner) scan(text string, st state) (after []string) {
+	f, err := parse(text)
+	if err != nil {
+		s.failed = err
+		return st.dirs
+	}
+	st.src = text
+	return s.stmts(f.Stmts, st)
+}
+
+// nested scans a command that is a word of another.
+func (s *scanner) nested(text string, st state) {
+	if s.depth >= mostDepth {
+		s.failed = errTooMuch
+		return
+	}
+	was, failed := s.within, s.failed
+	s.within = true
+	s.depth++
+	st.start = false
+	s.scan(strings.ReplaceAll(text, unknownText, "${_}"), st)
+	s.depth--
+	s.within = was
+	if failed == nil && s.failed != nil && !errors.Is(s.failed, errTooMuch) {
+		s.failed = nil // it is no command, and the one it is in asks anyhow
+	}
+}
+
+// stmts walks a list and returns the folders it may leave one in.
+func (s *scanner) stmts(list []*syntax.Stmt, st state) []string {
+	for _, x := range list {
+		_, after := s.stmt(x, st)
+		st = st.moved(after)
+	}
+	return st.dirs
+}
+
+// moved is the state after a part that may have changed folder.
+func (st state) moved(dirs []string) state {
+	if !slices.Equal(dirs, st.dirs) {
+		st.start = false
+	}
+	st.dirs = dirs
+	return st
+}
+
+func union(a, b []string) []string {
+	if a == nil || b == nil {
+		return nil
+	}
+	out := slices.Clone(a)
+	for _, d := range b {
+		if !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	if len(out) > mostDirs {
+		return nil
+	}
+	return out
+}
+
+func (s *scanner) expand(st state) *expander {
+	x := &expander{home: s.home, temp: s.temp, vars: s.vars, inFunction: st.function}
+	if len(st.dirs) == 1 {
+		x.dir = st.dirs[0]
+	}
+	return x
+}
+
+func (s *scanner) emit(p step) {
+	if len(s.steps) >= mostSteps {
+		s.failed = errTooMuch
+		return
+	}
+	p.within = p.within || s.within
+	s.steps = append(s.steps, p)
+}
+
+// stmt walks one statement. It returns the folders one may be in when it succeeded, and whether it did or not.
+func (s *scanner) stmt(x *syntax.Stmt, st state) (ok, after []string) {
+	if s.failed != nil {
+		return st.dirs, st.dirs
+	}
+	if x.Background || x.Coprocess || x.Disown {
+		st.exotic = true
+		s.emit(step{text: st.text(x), other: "background", dirs: st.dirs})
+	}
+	for _, r := range x.Redirs {
+		st = s.redirect(r, st)
+	}
+	return s.command(x.Cmd, st)
+}
+
+func (st state) text(n syntax.Node) string {
+	from, to := n.Pos().Offset(), n.End().Offset()
+	if from > to || to > uint(len(st.src)) {
+		return st.src
+	}
+	return st.src[from:to]
+}
+
+// redirect looks at one redirection; the state it returns is that of the command it belongs to.
+func (s *scanner) redirect(r *syntax.Redirect, st state) state {
+	var w word
+	if r.Word != nil {
+		s.substitutions(r.Word, st)
+		w = s.expand(st).one(r.Word)
+	}
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		st.exotic = true
+		if r.Hdoc != nil {
+			s.substitutions(r.Hdoc, st)
+			st.stdin, st.known = document(s.expand(st), r), true
+		}
+		return st
+	case syntax.WordHdoc:
+		st.exotic = true
+		st.stdin, st.known = w.text+"\n", true
+		return st
+	case syntax.DplIn, syntax.DplOut:
+		if w.known && (w.text == "-" || strings.Trim(w.text, "0123456789") == "" || strings.Trim(w.text, "0123456789") == "-") {
+			return st
+		}
+	}
+	writes := r.Op != syntax.RdrIn && r.Op != syntax.DplIn
+	if w.known && w.glob == "" && (w.text == "/dev/null" || writes && (w.text == "/dev/stdout" || w.text == "/dev/stderr")) {
+		return st
+	}
+	st.exotic = true
+	s.emit(step{text: st.text(r), other: "redirection", dirs: st.dirs, target: w, writes: writes})
+	return st
+}
+
+// document is the text of a here-document.
+func document(x *expander, r *syntax.Redirect) string {
+	quoted := len(r.Word.Parts) != 1
+	if !quoted {
+		lit, ok := r.Word.Parts[0].(*syntax.Lit)
+		quoted = !ok || strings.Contains(lit.Value, `\`)
+	}
+	if quoted {
+		var b strings.Builder
+		for _, p := range r.Hdoc.Parts {
+			if lit, ok := p.(*syntax.Lit); ok {
+				b.WriteString(lit.Value)
+			}
+		}
+		return b.String()
+	}
+	return x.one(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}}).text
+}
+
+// command walks what a statement runs.
+func (s *scanner) command(c syntax.Command, st state) (ok, after []string) {
+	same := func() ([]string, []string) { return st.dirs, st.dirs }
+	switch c := c.(type) {
+	case nil:
+		return same()
+	case *syntax.CallExpr:
+		return s.call(c, st)
+	case *syntax.BinaryCmd:
+		return s.binary(c, st)
+	case *syntax.Block:
+		d := s.stmts(c.Stmts, st)
+		return d, d
+	case *syntax.Subshell:
+		s.stmts(c.Stmts, st)
+		return same()
+	case *syntax.IfClause:
+		d := s.branches(c, st)
+		return d, d
+	case *syntax.WhileClause:
+		st = s.looped(c, st)
+		s.stmts(c.Do, st.moved(s.stmts(c.Cond, st)))
+		return st.dirs, st.dirs
+	case *syntax.ForClause:
+		return s.forClause(c, st)
+	case *syntax.CaseClause:
+		return s.caseClause(c, st)
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			return s.stmt(c.Stmt, st)
+		}
+		return same()
+	case *syntax.CoprocClause:
+		st.exotic = true
+		s.emit(step{text: st.text(c), other: "background", dirs: st.dirs})
+		s.stmt(c.Stmt, st)
+		return same()
+	case *syntax.FuncDecl:
+		return s.function(c, st)
+	case *syntax.TestClause:
+		s.test(c, st)
+		return same()
+	case *syntax.DeclClause:
+		s.declare(c, st)
+		return same()
+	default: // ((…)), let: they may assign
+		s.substitutions(c, st)
+		s.emit(step{text: st.text(c), other: "arithmetic", dirs: st.dirs})
+		return same()
+	}
+}
+
+
+func (s *scanner) binary(c *syntax.BinaryCmd, st state) (ok, after []string) {
+	switch c.Op {
+	case syntax.AndStmt:
+		okX, anyX := s.stmt(c.X, st)
+		okY, anyY := s.stmt(c.Y, st.moved(okX))
+		return okY, union(anyX, anyY)
+	case syntax.OrStmt:
+		okX, anyX := s.stmt(c.X, st)
+		okY, anyY := s.stmt(c.Y, st.moved(anyX))
+		return union(okX, okY), union(anyX, anyY)
+	}
+	s.stmt(c.X, st) // a pipe: both run in shells of their own
+	next := st
+	next.piped = true
+	next.stdin, next.known = s.output(c.X, st)
+	s.stmt(c.Y, next)
+	return st.dirs, st.dirs
+}
+
+// output is what a statement prints, where its words tell.
+func (s *scanner) output(x *syntax.Stmt, st state) (string, bool) {
+	call, ok := x.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) == 0 {
+		return "", false
+	}
+	argv := s.expand(st).fields(call.Args)
+	if len(argv) == 1 && argv[0].text == "cat" && len(x.Redirs) == 1 {
+		switch r := x.Redirs[0]; {
+		case r.Hdoc != nil && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc):
+			return document(s.expand(st), r), true
+		case r.Op == syntax.WordHdoc:
+			return s.expand(st).one(r.Word).text, true
+		}
+	}
+	if len(x.Redirs) > 0 {
+		return "", false
+	}
+	return printed(argv)
+}
+
+func (s *scanner) branches(c *syntax.IfClause, st state) []string {
+	if c == nil {
+		return st.dirs
+	}
+	cond := s.stmts(c.Cond, st)
+	st = st.moved(cond)
+	then := s.stmts(c.Then, st)
+	return union(then, s.branches(c.Else, st))
+}
+
+// looped is the state of something that may run again after it has changed folder.
+func (s *scanner) looped(n syntax.Node, st state) state {
+	if changesFolder(n) {
+		return st.moved(nil)
+	}
+	return st
+}
+
+func changesFolder(n syntax.Node) bool {
+	found := false
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
+			lit := c.Args[0].Lit()
+			switch lit {
+			case "", "cd", "pushd", "popd", "eval", "source", ".", "builtin", "command", "chdir": // "": quoted, or not known
+				found = true
+			default:
+				found = found || strings.Contains(lit, `\`)
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+func (s *scanner) forClause(c *syntax.ForClause, st state) (ok, after []string) {
+	st = s.looped(c, st)
+	iter, isWords := c.Loop.(*syntax.WordIter)
+	if !isWords || c.Select {
+		s.substitutions(c.Loop, st)
+		s.emit(step{text: st.text(c), other: "arithmetic", dirs: st.dirs})
+		s.stmts(c.Do, st)
+		return st.dirs, st.dirs
+	}
+	for _, w := range iter.Items {
+		s.substitutions(w, st)
+	}
+	items := s.expand(st).fields(iter.Items)
+	// What the words name is looked at as if they were given to echo.
+	s.emit(step{argv: append([]word{{text: "echo", known: true}}, items...), text: st.text(c.Loop), dirs: st.dirs, start: st.start})
+	name := iter.Name.Value
+	for i := range min(max(len(items), 1), mostItems) {
+		if i < len(items) {
+			s.vars[name] = items[i].text
+		}
+		s.stmts(c.Do, st)
+	}
+	delete(s.vars, name)
+	return st.dirs, st.dirs
+}
+
+func (s *scanner) caseClause(c *syntax.CaseClause, st state) (ok, after []string) {
+	s.substitutions(c.Word, st)
+	all := st.dirs
+	for _, item := range c.Items {
+		for _, p := range item.Patterns {
+			s.substitutions(p, st)
+		}
+		all = union(all, s.stmts(item.Stmts, st))
+		st = st.moved(all) // ;& goes on with the next
+	}
+	return all, all
+}
+
+func (s *scanner) function(c *syntax.FuncDecl, st state) (ok, after []string) {
+	name := ""
+	if c.Name != nil {
+		name = c.Name.Value
+	}
+	s.functions[name] = true
+	if multiplies(c.Body, name) {
+		s.bomb = name
+	}
+	s.emit(step{text: st.text(c), other: "function", dirs: st.dirs})
+	in := s.looped(c.Body, st)
+	in.function, in.exotic = true, true
+	s.stmt(c.Body, in)
+	return in.dirs, in.dirs
+}
+
+// multiplies finds a function that calls itself more than once and does not wait for it: a fork bomb.
+func multiplies(body *syntax.Stmt, name string) bool {
+	calls, apart := 0, false
+	syntax.Walk(body, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 && n.Args[0].Lit() == name {
+				calls++
+			}
+		case *syntax.Stmt:
+			apart = apart || n.Background
+		case *syntax.BinaryCmd:
+			apart = apart || n.Op == syntax.Pipe || n.Op == syntax.PipeAll
+		}
+		return true
+	})
+	return calls > 1 && apart
+}
+
+// test looks at [[ … ]]: words in it may be computed with, which can run what they hold.
+func (s *scanner) test(c *syntax.TestClause, st state) {
+	s.substitutions(c, st)
+	argv := []word{{text: "[[", known: true}}
+	x := s.expand(st)
+	syntax.Walk(c.X, func(n syntax.Node) bool {
+		if w, ok := n.(*syntax.Word); ok {
+			argv = append(argv, x.one(w))
+			return false
+		}
+		return true
+	})
+	s.emit(step{argv: argv, text: st.text(c), dirs: st.dirs, start: st.start, plain: s.plain(argv, st)})
+}
+
+func (s *scanner) declare(c *syntax.DeclClause, st state) {
+	s.substitutions(c, st)
+	s.assign(c.Args, st)
+	s.emit(step{text: st.text(c), other: "variable", dirs: st.dirs})
+}
+
+// assign remembers variables whose value is known, for what is never done.
+func (s *scanner) assign(as []*syntax.Assign, st state) {
+	for _, a := range as {
+		if a.Name == nil || a.Index != nil {
+			continue
+		}
+		v := ""
+		if a.Value != nil {
+			v = s.expand(st).one(a.Value).text
+		} else if a.Array != nil || a.Naked {
+			delete(s.vars, a.Name.Value)
+			continue
+		}
+		if a.Append {
+			v = s.vars[a.Name.Value] + v
+		}
+		if len(v) <= 4096 {
+			s.vars[a.Name.Value] = v
+		}
+	}
+}
+
+// substitutions scans the commands in $(…), `…` and <(…) of a node, whose output or input goes into the command.
+func (s *scanner) substitutions(n syntax.Node, st state) {
+	if n == nil {
+		return
+	}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		var list []*syntax.Stmt
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			list = n.Stmts
+		case *syntax.ProcSubst:
+			list = n.Stmts
+		default:
+			return s.failed == nil
+		}
+		was := s.within
+		s.within = true
+		in := st
+		in.piped, in.known, in.exotic = false, false, true
+		s.stmts(list, in)
+		s.within = was
+		return false
+	})
+}
+
+// plain tells whether a step is known to the letter.
+func (s *scanner) plain(argv []word, st state) bool {
+	return !st.exotic && !slices.ContainsFunc(argv, func(w word) bool { return !w.known || w.subst })
+}

@@ -1,0 +1,98 @@
+package shell
+
+import (
+	"context"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rind-dev/rind/session/proc"
+	"github.com/rind-dev/rind/session/proc/contain"
+)
+
+// offered looks once for what this system offers.
+var offered = sync.OnceValue(func() string {
+	switch {
+	case contain.Available() > 0:
+		return landlock
+	case bubblewrapWorks():
+		return bubblewrap
+	}
+	return ""
+})
+
+// bubblewrapWorks tries it: where unprivileged user namespaces are off, it is there and of no use.
+func bubblewrapWorks() bool {
+	path, err := proc.LookPath(bubblewrapProgram)
+	if err != nil {
+		return false
+	}
+	p, err := proc.Start(proc.Spec{
+		Path: path, Args: []string{"--ro-bind", "/", "/", "--dev", "/dev", "--", "/bin/sh", "-c", "exit 0"}, Env: os.Environ(), Stderr: io.Discard,
+	})
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	exit, err := p.Wait(ctx)
+	return err == nil && exit.Code == 0
+}
+
+const bubblewrapProgram = "bwrap"
+
+// installed reports whether a program is in PATH; asked once for each.
+func installed(program string) bool {
+	if known, ok := programs.Load(program); ok {
+		return known.(bool)
+	}
+	_, err := proc.LookPath(program)
+	programs.Store(program, err == nil)
+	return err == nil
+}
+
+var programs sync.Map
+
+// wrap makes spec start the sandbox that starts the command.
+func (b *bash) wrap(sandbox string, spec *proc.Spec, limits bounds) error {
+	if sandbox == bubblewrap {
+		path, err := proc.LookPath(bubblewrapProgram)
+		if err != nil {
+			return err
+		}
+		spec.Path, spec.Args = path, bubblewrapArgs(limits, spec)
+		return nil
+	}
+	s := contain.Spec{Write: limits.write, Read: limits.read, Deny: limits.deny, Devices: limits.devices}
+	spec.Args = contain.Args(s, spec.Path, spec.Args...)
+	if spec.Path = b.Self; spec.Path == "" {
+		spec.Path = "/proc/self/exe" // also when the file was replaced meanwhile
+	}
+	return nil
+}
+
+// bubblewrapArgs are the arguments that run spec within limits. Here what is denied is not there: an empty folder, or the null device, lies
+// over it.
+func bubblewrapArgs(limits bounds, spec *proc.Spec) []string {
+	args := []string{"--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"}
+	for _, path := range limits.write {
+		args = append(args, "--bind-try", path, path)
+	}
+	for _, path := range limits.deny {
+		switch info, err := os.Stat(path); {
+		case err != nil:
+		case info.IsDir():
+			args = append(args, "--tmpfs", path)
+		default:
+			args = append(args, "--ro-bind", "/dev/null", path)
+		}
+	}
+	for _, path := range limits.read {
+		args = append(args, "--ro-bind-try", path, path)
+	}
+	if spec.Dir != "" {
+		args = append(args, "--chdir", spec.Dir)
+	}
+	return append(append(args, "--", spec.Path), spec.Args...)
+}

@@ -1,0 +1,18 @@
+//go:build !linux
+
+package shell
+
+import (
+	"errors"
+
+	"github.com/rind-dev/rind/session/proc"
+)
+
+// offered: there is no sandbox on this system yet.
+func offered() string { return "" }
+
+func installed(string) bool { return false }
+
+func (b *bash) wrap(string, *proc.Spec, bounds) error {
+	return errors.New("there is no sandbox on this system")
+}

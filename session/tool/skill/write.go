@@ -1,0 +1,220 @@
+package skill
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/roots"
+)
+
+const (
+	maxOldBytes    = 1 << 20 // of a file that is replaced
+	maxChangeLines = 120
+	maxChangeChars = 12_000
+)
+
+// writing is one skill being written.
+type writing struct {
+	r       *roots.Roots
+	args    *createArgs
+	shelf   string // where skills lie below r, ends in a slash; "" for r itself
+	private bool   // the user's own: for their eyes only, and no change of the workspace
+	images  session.Images
+	session session.SessionID
+}
+
+// write puts the skill in the place of the one that is there, a folder or a file of its own, or makes a folder for it.
+func (w *writing) write(ctx context.Context) (session.ToolResult, error) {
+	path, info, err := w.find()
+	if err != nil {
+		return w.refused(path, err)
+	}
+	created := info == nil
+	if !created && !w.args.Overwrite {
+		return invalid(createName, "the %s skill %s exists already; pass overwrite=true to replace it.", w.args.Scope, w.args.Name), nil
+	}
+	old, text := "", w.args.text()
+	if !created {
+		var refused *session.ToolResult
+		if old, info, refused, err = w.read(path); err != nil || refused != nil {
+			return ended(refused, err)
+		}
+	}
+	place, err := w.r.Resolve(path)
+	if err != nil {
+		return w.refused(path, err)
+	}
+	if place.Rel != path {
+		return w.refused(path, &roots.PathError{Reason: roots.Outside, Path: path, Resolved: place.Abs})
+	}
+	if ctx.Err() != nil {
+		return session.ToolResult{}, context.Cause(ctx)
+	}
+	res := session.ToolResult{
+		Data: w.r.Show(place), Meta: map[string]any{"name": w.args.Name, "scope": w.args.Scope, "created": created},
+	}
+	if w.private {
+		res.Data = filepath.ToSlash(place.Abs)
+	}
+	if !created && old == text {
+		return res, nil
+	}
+	if refused, err := w.keep(ctx, created, old); err != nil || refused != nil {
+		return ended(refused, err)
+	}
+	o := roots.WriteOptions{Since: info, Absent: created}
+	if w.private {
+		o.Perm = 0o600
+		if err := os.Mkdir(filepath.Dir(place.Abs), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return unwritable(filepath.Dir(place.Abs), err), nil
+		}
+	}
+	if _, err = w.r.WriteFile(path, []byte(text), o); err != nil {
+		return w.refused(path, err)
+	}
+	if !w.private {
+		res.Changes = []protocol.FileChange{change(place.Abs, old, text, created)}
+	}
+	return res, nil
+}
+
+// find looks for the skill's file. The info is nil where there is none; the path is then where it goes.
+func (w *writing) find() (path string, info fs.FileInfo, err error) {
+	alone, inFolder := w.shelf+w.args.Name+".md", w.shelf+w.args.Name+"/SKILL.md"
+	for _, path := range []string{inFolder, alone} {
+		info, err := w.r.Stat(path)
+		if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Missing {
+			continue
+		}
+		return path, info, err
+	}
+	return inFolder, nil, nil
+}
+
+// read reads what is there. A result refuses the file: what is no text is not replaced.
+func (w *writing) read(path string) (string, fs.FileInfo, *session.ToolResult, error) {
+	f, info, err := w.r.OpenFile(path)
+	if err != nil {
+		refused, err := w.refused(path, err)
+		return "", nil, &refused, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxOldBytes+1))
+	switch {
+	case err != nil:
+		refused := unwritable(path, err)
+		return "", nil, &refused, nil
+	case len(data) > maxOldBytes:
+		return "", nil, &session.ToolResult{
+			Status: protocol.ToolRejected, ErrorType: protocol.ErrTooLarge, Error: fmt.Sprintf("%q has more than %d bytes; it is not replaced.", path, maxOldBytes),
+		}, nil
+	case !utf8.Valid(data):
+		refused := invalid(createName, "%q is not UTF-8 text; it is not replaced.", path)
+		return "", nil, &refused, nil
+	}
+	return string(data), info, nil, nil
+}
+
+// keep puts the content from before where undo finds it. A result refuses the change: what could not be undone is not written.
+func (w *writing) keep(ctx context.Context, created bool, old string) (*session.ToolResult, error) {
+	if w.images == nil || created {
+		return nil, nil
+	}
+	_, err := w.images.Keep(ctx, w.session, []byte(old))
+	switch {
+	case err == nil:
+		return nil, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	}
+	return &session.ToolResult{
+		Status: protocol.ToolFailed, ErrorType: protocol.ErrPersistence,
+		Error: fmt.Sprintf("The skill was not changed: its content from before could not be kept for undo (%v).", err),
+	}, nil
+}
+
+// ended is the result of a call that does not go on: refused, or the error.
+func ended(refused *session.ToolResult, err error) (session.ToolResult, error) {
+	if err != nil {
+		return session.ToolResult{}, err
+	}
+	return *refused, nil
+}
+
+// refused is refusal, for a path the model did not choose: what leads elsewhere is said in its own words.
+func (w *writing) refused(path string, err error) (session.ToolResult, error) {
+	if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Outside {
+		return session.ToolResult{
+			Status: protocol.ToolRejected, ErrorType: protocol.ErrPermissionDenied,
+			Error: fmt.Sprintf("%q leads through a link to another place; skills are not written there.", path),
+		}, nil
+	}
+	return refusal(err)
+}
+
+// refusal is the result for a path that cannot be used; an error that is none of the path's comes back as it is.
+func refusal(err error) (session.ToolResult, error) {
+	e, ok := errors.AsType[*roots.PathError](err)
+	if !ok {
+		return session.ToolResult{}, err
+	}
+	status, errorType := e.Outcome()
+	return session.ToolResult{Status: status, ErrorType: errorType, Error: e.Text}, nil
+}
+
+func unwritable(path string, err error) session.ToolResult {
+	r := session.ToolResult{Status: protocol.ToolFailed, ErrorType: protocol.ErrInternal}
+	if errors.Is(err, fs.ErrPermission) {
+		r.ErrorType = protocol.ErrPermissionDenied
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	r.Error = fmt.Sprintf("%q cannot be used: %v.", path, err)
+	return r
+}
+
+// change is what is told of the file, bounded as every change is (docs/protocol/rind-v2.md section 5).
+func change(abs, old, text string, created bool) protocol.FileChange {
+	ch := protocol.FileChange{FilePath: filepath.ToSlash(abs), Lines: []protocol.DiffLine{}}
+	ch.More.MIME, ch.More.Created, ch.More.After, ch.More.NewText = "text/markdown", created, digest(text), &text
+	if !created {
+		ch.More.Before, ch.More.OldText = digest(old), &old
+	}
+	chars := 0
+	take := func(kind, text string) (n int) {
+		for line := range strings.Lines(text) {
+			n++
+			line = strings.TrimRight(line, "\r\n")
+			if chars += utf8.RuneCountInString(line); len(ch.Lines) < maxChangeLines && chars <= maxChangeChars {
+				ch.Lines = append(ch.Lines, protocol.DiffLine{Kind: kind, Text: line})
+			} else {
+				chars = maxChangeChars + 1 // nothing behind the first that is left out
+			}
+		}
+		return n
+	}
+	for _, e := range udiff.Lines(old, text) {
+		ch.More.Removed += take("removed", old[e.Start:e.End])
+		ch.More.Added += take("added", e.New)
+	}
+	return ch
+}
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

@@ -62,6 +62,7 @@ var rooms = []room{
 		path: "session/tool/search", ours: ground,
 		third: append(schema, "github.com/bmatcuk/doublestar", "github.com/go-git/go-git/v5/plumbing/format/gitignore"),
 	},
+	{path: "session/tool/skill", ours: ground, third: append(schema, "github.com/aymanbagabas/go-udiff")},
 	{path: "session/tool/shell", ours: append([]string{"session/proc/contain"}, ground...), third: schema},
 	{
 		path: "session/tool/web", ours: ground,

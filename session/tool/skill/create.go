@@ -116,10 +116,26 @@ func (c create) Run(ctx context.Context, call session.ToolCall, _ session.Progre
 	if why := args.check(); why != "" {
 		return invalid(createName, "%s", why), nil
 	}
+	if args.Scope == scopeProject && c.holdsDataRoot(call.Roots[0]) {
+		args.Scope = scopeUser
+	}
 	if args.Scope == scopeUser {
 		return c.forUser(ctx, &args)
 	}
 	return c.forProject(ctx, call, &args)
+}
+
+// holdsDataRoot reports whether the data root is the workspace's .rind, as in a home folder: what lies there is the user's.
+func (c create) holdsDataRoot(workspace string) bool {
+	if c.DataRoot == "" {
+		return false
+	}
+	own, err := os.Stat(c.DataRoot)
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(filepath.Join(workspace, ".rind"))
+	return err == nil && os.SameFile(own, there)
 }
 
 func (c create) forProject(ctx context.Context, call session.ToolCall, args *createArgs) (session.ToolResult, error) {

@@ -24,6 +24,7 @@ const (
 	maxOldBytes    = 1 << 20 // of a file that is replaced
 	maxChangeLines = 120
 	maxChangeChars = 12_000
+	maxToldText    = 64 << 10 // of each text a change carries whole: they stay in the log for good
 )
 
 // writing is one skill being written.
@@ -95,9 +96,12 @@ func (w *writing) write(ctx context.Context) (session.ToolResult, error) {
 func (w *writing) find() (path string, info fs.FileInfo, err error) {
 	alone, inFolder := w.shelf+w.args.Name+".md", w.shelf+w.args.Name+"/SKILL.md"
 	for _, path := range []string{inFolder, alone} {
-		info, err := w.r.Stat(path)
+		f, info, err := w.r.OpenFile(path)
 		if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Missing {
 			continue
+		}
+		if err == nil {
+			_ = f.Close()
 		}
 		return path, info, err
 	}
@@ -190,9 +194,14 @@ func unwritable(path string, err error) session.ToolResult {
 // change is what is told of the file, bounded as every change is (docs/protocol/rind-v2.md section 5).
 func change(abs, old, text string, created bool) protocol.FileChange {
 	ch := protocol.FileChange{FilePath: filepath.ToSlash(abs), Lines: []protocol.DiffLine{}}
-	ch.More.MIME, ch.More.Created, ch.More.After, ch.More.NewText = "text/markdown", created, digest(text), &text
+	ch.More.MIME, ch.More.Created, ch.More.After = "text/markdown", created, digest(text)
 	if !created {
-		ch.More.Before, ch.More.OldText = digest(old), &old
+		ch.More.Before = digest(old)
+	}
+	if len(old) <= maxToldText && len(text) <= maxToldText {
+		if ch.More.NewText = &text; !created {
+			ch.More.OldText = &old
+		}
 	}
 	chars := 0
 	take := func(kind, text string) (n int) {

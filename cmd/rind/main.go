@@ -24,6 +24,7 @@ const (
 	exitCancelled   = 3   // the turn was cancelled
 	exitConsent     = 4   // something needed consent and nobody could give it
 	exitConfig      = 5   // settings or key
+	exitLeft        = 6   // undo left a file alone
 	exitInterrupted = 130 // ended by Ctrl-C
 )
 
@@ -115,6 +116,8 @@ func rootCommand(std *streams) *cobra.Command {
 		promptCommand(std), sessionsCommand(std), replayCommand(std), configCommand(std), doctorCommand(std), demoCommand(std), versionCommand(std), appServerCommand(std), fixtureCommand(std), schemaCommand(std),
 		trustCommand(std),
 		chatCommand(std),
+		undoCommand(std),
+		diffCommand(std),
 	)
 	return root
 }

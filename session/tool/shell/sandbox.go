@@ -197,6 +197,10 @@ func within(path, folder string) bool {
 // repository are the folders of git outside a root that committing in it writes to: of the repository the root is a folder of, or a worktree
 // of. What names them lies in the workspace, so it is believed only where git's own folder names the workspace in turn.
 func repository(root string) []string {
+	root, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return nil
+	}
 	for dir := root; ; dir = filepath.Dir(dir) {
 		dot := filepath.Join(dir, ".git")
 		info, err := os.Lstat(dot)

@@ -158,7 +158,7 @@ func tellUndone(std *streams, done session.Undone, left int, dry bool) error {
 	case len(done.Files) == 0:
 		fmt.Fprintf(std.err, "Turn %s changed no files.\n", done.Turn)
 	case left > 0:
-		fmt.Fprintf(std.err, "Turn %s: %s left as they are. 'rind diff %.8s' shows what the turn changed.\n", done.Turn, count(left, "file"), done.Turn)
+		fmt.Fprintf(std.err, "Turn %s: %s left alone; 'rind diff %.8s' shows what the turn changed.\n", done.Turn, count(left, "file"), done.Turn)
 	case dry:
 		fmt.Fprintf(std.err, "Turn %s can be undone.\n", done.Turn)
 	default:

@@ -26,9 +26,9 @@ const (
 // Diff implements session.Undo. Files that a turn left as it found them are left out. A turn without such files, and a session without
 // such a turn, gives none.
 func (u *Undo) Diff(ctx context.Context, id session.SessionID, name session.TurnID) (session.TurnID, []session.FileDiff, error) {
-	meta, err := u.cfg.Store.Session(ctx, id)
+	meta, err := u.meta(ctx, id)
 	if err != nil {
-		return "", nil, storeError(err)
+		return "", nil, err
 	}
 	is, err := names(name)
 	if err != nil {

@@ -181,8 +181,8 @@ const patience = 300 * time.Millisecond
 func (u *Undo) quiet(ctx context.Context, id session.SessionID, act bool) (meta session.Meta, release func(), err error) {
 	release = func() {}
 	for deadline := time.Now().Add(patience); ; {
-		if meta, err = u.cfg.Store.Session(ctx, id); err != nil {
-			return meta, release, storeError(err)
+		if meta, err = u.meta(ctx, id); err != nil {
+			return meta, release, err
 		}
 		if !act || !meta.OwnerAlive || time.Now().After(deadline) {
 			break
@@ -207,9 +207,17 @@ func (u *Undo) quiet(ctx context.Context, id session.SessionID, act bool) (meta 
 	return meta, release, nil
 }
 
+func (u *Undo) meta(ctx context.Context, id session.SessionID) (session.Meta, error) {
+	meta, err := u.cfg.Store.Session(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return meta, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", id)
+	}
+	return meta, storeError(err)
+}
+
 func storeError(err error) error {
 	switch {
-	case errors.As(err, new(*protocol.Error)):
+	case err == nil, errors.As(err, new(*protocol.Error)):
 		return err
 	case errors.Is(err, session.ErrBusy):
 		return &protocol.Error{Kind: protocol.SessionBusy, Message: "Session is in use by another process.", Cause: err}

@@ -200,6 +200,7 @@ func TestPTYCtrlCCancelsTheTurnAndTwiceEndsTheProgram(t *testing.T) {
 	p = atPTY(t, root, nil, "chat", "hang")
 	p.expect("Here I sit")
 	p.keys("\x03")
+	p.expect("(cancelling)")
 	p.keys("\x03")
 	p.ends(exitInterrupted)
 }

@@ -122,6 +122,7 @@ func (t *talk) run(ctx context.Context, f *chatFlags, prompt string, lines <-cha
 			t.ended = true
 			if err := <-typedOut; err != nil {
 				t.screen.fault(err.Error())
+				t.last = &exit{code: exitFailed}
 			}
 			if t.attended && t.busy() && len(t.open) == 0 {
 				t.screen.line(t.screen.colour.dim("(the input has ended; the turn goes on to its end)"))
@@ -229,11 +230,12 @@ func (t *talk) rest() {
 	if t.leaving {
 		return
 	}
-	if len(t.open) > 0 && !t.ended && (t.asked == nil || !t.asked.sent && !t.screen.asking) {
+	nobody := t.ended || !t.attended
+	if len(t.open) > 0 && !nobody && (t.asked == nil || !t.asked.sent && !t.screen.asking) {
 		t.pose()
 	}
 	switch {
-	case t.ended && len(t.open) > 0:
+	case nobody && len(t.open) > 0:
 		t.screen.linef("The turn waits for an answer; it goes on with: rind chat --session %s", t.session)
 		_ = t.leave(&exit{code: exitConsent})
 	case t.busy():

@@ -145,7 +145,10 @@ func launchChat(t *testing.T, back *memory.Backing, instance, text string, unatt
 	t.Helper()
 	r := &chatRuntime{store: back.Open(instance)}
 	models := chatModels{script.Must(text)}
-	loop, err := session.NewLoop(session.Loop{Models: models, Tools: r.tools(), Unattended: unattended})
+	loop, err := session.NewLoop(session.Loop{
+		Models: models, Tools: r.tools(), Unattended: unattended,
+		Pause: func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +499,7 @@ func TestPlansAreShownAsSteps(t *testing.T) {
 	})
 }
 
-func TestANewSessionBegins(t *testing.T) {
+func TestANewSessionBeginsAndTheOldOneGoesOn(t *testing.T) {
 	play := `{"turns":[{"steps":[{"text":"First."}]},{"steps":[{"text":"Second."}]}]}`
 	atTerminal(t, play, func(p *person) {
 		p.expect(t, "> ")
@@ -504,13 +507,69 @@ func TestANewSessionBegins(t *testing.T) {
 		p.expect(t, "First.")
 		p.expect(t, "> ")
 		p.types("/new")
-		p.expect(t, "New session.")
+		p.expect(t, "Go on with the old one with: ")
+		back := strings.TrimSpace(p.expect(t, "New session."))
 		p.types("two")
 		p.expect(t, "First.") // another session, another conversation
+		p.expect(t, "> ")
+		p.types("/switch nowhere")
+		p.expect(t, "rind: Session not found: nowhere")
+		p.types(back)
+		p.expect(t, "- user: one\n- assistant: First.")
+		p.types("three")
+		p.expect(t, "Second.")
 		p.types("/mode read")
 		p.expect(t, "Mode: read")
 		p.types("/mode never")
 		p.expect(t, "rind: ")
+		p.types("/exit")
+		p.ends(exitOK)
+	})
+}
+
+func TestARetriedAnswerIsSaid(t *testing.T) {
+	play := `{"turns":[{"steps":[{"text":"Half of "},{"cut":true},{"text":"The whole answer."}]}]}`
+	atTerminal(t, play, func(p *person) {
+		p.expect(t, "> ")
+		p.types("go")
+		p.expect(t, "Half of \nthe answer broke off; trying again (attempt 1): its text above is void\n")
+		p.expect(t, "The whole answer.")
+		p.types("/exit")
+		p.ends(exitOK)
+	})
+}
+
+func TestWhatIsRefusedIsShownAgain(t *testing.T) {
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	play := `{"turns":[{"steps":[{"text":"Working. "},{"call":{"name":"stay","arguments":{}}}]},{"steps":[{"text":"x"}]}]}`
+	back := memory.NewBacking()
+	busy := converse(t, launchChat(t, back, "one", play, false, ""), true, "begin")
+	busy.expect(t, "• stay")
+	s, err := busy.r.all.Latest(t.Context(), "/w")
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := s.ID
+	s.Close()
+
+	other := converse(t, launchChat(t, back, "two", play, true, id), false, "do not lose this")
+	other.expect(t, "rind: Session is in use by another process.\nnot asked: do not lose this\n")
+	_ = other.keys.Close()
+	other.ends(exitFailed)
+
+	busy.sigs <- os.Interrupt
+	busy.expect(t, "Cancelled")
+	_ = busy.keys.Close()
+	busy.ends(exitOK)
+}
+
+func TestTheNextPromptOfACommandIsAsked(t *testing.T) {
+	play := `{"turns":[{"match":"RIND.md","steps":[{"expect":{"system":"RIND.md"}},{"text":"I wrote it."}]}]}`
+	atTerminal(t, play, func(p *person) {
+		p.expect(t, "> ")
+		p.types("/init")
+		p.expect(t, "Initializing project RIND.md")
+		p.expect(t, "I wrote it.")
 		p.types("/exit")
 		p.ends(exitOK)
 	})

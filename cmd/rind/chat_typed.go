@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
 )
 
 // own are the commands that chat answers itself.
@@ -15,6 +16,7 @@ var own = []struct{ usage, text string }{
 	{"/mode <ask|edit|read|full>", "Set what runs unasked"},
 	{"/new", "Begin a new session"},
 	{"/resume", "Go on with a turn that was cut off"},
+	{"/switch <id>", "Go on with another session"},
 }
 
 // enter takes one thing the person typed.
@@ -111,7 +113,9 @@ func (t *talk) command(line string) error {
 	case "/cancel":
 		return t.cancel()
 	case "/new":
-		return t.newSession()
+		return t.change("session/new", "")
+	case "/switch":
+		return t.change("session/switch", rest)
 	case "/resume":
 		if t.turn != "" || t.prompts > 0 {
 			t.screen.line("A turn is running.")
@@ -159,25 +163,44 @@ func (t *talk) command(line string) error {
 	})
 }
 
-func (t *talk) newSession() error {
+// change goes over to another session, a new one or one that is there.
+func (t *talk) change(method, id string) error {
 	if t.turn != "" || t.prompts > 0 {
 		t.screen.line("A turn is running: /cancel it first.")
 		return nil
 	}
 	old := t.session
-	var res struct {
-		SessionID string `json:"session_id"`
+	params := map[string]any{}
+	if id != "" {
+		params["session_id"] = id
 	}
-	return t.ask("session/new", map[string]any{}, &res, func(err error) {
-		if err != nil {
+	t.requests++
+	return t.wire.call(method, params, func(r reply) {
+		t.requests--
+		var res struct {
+			SessionID string             `json:"session_id"`
+			Preview   string             `json:"resume_preview"`
+			State     *session.TurnState `json:"turn_state"`
+			Live      *session.LiveTurn  `json:"live_turn"`
+		}
+		if err := r.into(&res); err != nil {
 			t.screen.fault(messageOf(err))
 			return
 		}
-		if t.used {
-			t.screen.line(t.screen.colour.dim("Go on with the old one with: rind chat --session " + old))
+		if res.SessionID == old {
+			t.screen.line("This is that session.")
+			return
 		}
-		t.session, t.used, t.open, t.asked = res.SessionID, false, nil, nil
-		_ = t.wire.call("session/unsubscribe", map[string]any{"session_id": old}, func(reply) {})
-		t.screen.line("New session.")
+		if t.used {
+			t.screen.line(t.screen.colour.dim("Go on with the old one with: /switch " + old))
+		}
+		t.session, t.used, t.open, t.asked = res.SessionID, res.Preview != "", nil, nil
+		_ = t.wire.call("session/unsubscribe", map[string]any{"session_id": old}, func(reply) {}) // its end is told by the reader
+		if res.Preview == "" {
+			t.screen.line("New session.")
+		} else {
+			t.screen.line(t.screen.colour.dim(unturned(res.Preview)))
+		}
+		t.found(res.State, res.Live)
 	})
 }

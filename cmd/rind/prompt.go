@@ -69,7 +69,7 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 	if !validMode(f.mode) {
 		return usageError{fmt.Errorf("--mode must be ask, edit, read or full, not %q", f.mode)}
 	}
-	var person io.ReadCloser // standard input may be the prompt: answers are read from the terminal itself
+	var person *os.File // standard input may be the prompt: answers are read from the terminal itself
 	if isTerminal(std.err) {
 		if tty, err := openTerminal(); err == nil {
 			person = tty
@@ -167,12 +167,13 @@ type shower struct {
 	json    bool
 	session *session.Session
 	screen  *screen
-	person  io.Reader // the terminal; nil when nobody can be asked
+	person  *os.File // the terminal; nil when nobody can be asked
 
-	open  []*question // oldest first
-	asked *question   // the one that is shown
-	typed chan typed
-	took  time.Duration
+	open    []*question // oldest first
+	asked   *question   // the one that is shown
+	askedAt time.Time
+	typed   chan typed
+	took    time.Duration
 }
 
 // turn prompts, shows, and answers with the exit code.
@@ -220,6 +221,9 @@ func (sh *shower) turn(ctx context.Context, req session.PromptRequest) error {
 			sh.screen.settle()
 			return sh.result(over.o, over.err)
 		}
+		if len(sh.open) > 0 && sh.person == nil { // the turn outlives us
+			return exitf(exitConsent, "the turn waits for an answer; it goes on with: rind chat --session %s", sh.session.ID)
+		}
 		sh.ask(stop)
 		select {
 		case <-wake:
@@ -228,9 +232,6 @@ func (sh *shower) turn(ctx context.Context, req session.PromptRequest) error {
 		case in, ok := <-sh.typed:
 			if !ok {
 				sh.typed, sh.person = nil, nil
-				if len(sh.open) > 0 { // the turn outlives us
-					return exitf(exitConsent, "the turn waits for an answer; it goes on with: rind chat --session %s", sh.session.ID)
-				}
 				continue
 			}
 			sh.answer(in)
@@ -300,10 +301,15 @@ func (sh *shower) entry(e *session.Entry) error {
 
 // ask puts the oldest open question to the person at the terminal.
 func (sh *shower) ask(stop <-chan struct{}) {
-	if sh.person == nil || len(sh.open) == 0 || sh.asked != nil && (sh.asked.sent || sh.screen.asking) {
+	if len(sh.open) == 0 || sh.asked != nil && (sh.asked.sent || sh.screen.asking) {
 		return
 	}
-	sh.asked = sh.open[0]
+	if sh.typed == nil {
+		forgetTyped(sh.person)
+	}
+	if sh.asked != sh.open[0] {
+		sh.asked, sh.askedAt = sh.open[0], time.Now()
+	}
 	sh.screen.ask(sh.asked.show(sh.screen.colour))
 	if sh.typed != nil {
 		return
@@ -327,7 +333,7 @@ func (sh *shower) ask(stop <-chan struct{}) {
 func (sh *shower) answer(in typed) {
 	sh.screen.answered()
 	q := sh.asked
-	if q == nil || q.sent {
+	if q == nil || q.sent || !in.at.After(sh.askedAt) { // typed before it was asked: no answer
 		return
 	}
 	text, ok := q.answer(in.text)

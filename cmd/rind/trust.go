@@ -257,6 +257,7 @@ func confirm(std *streams, question string) (bool, error) {
 		return false, errNoTerminal
 	}
 	defer tty.Close()
+	forgetTyped(tty)
 	fmt.Fprint(std.err, question)
 	line, err := bufio.NewReader(tty).ReadString('\n')
 	if err != nil && line == "" {

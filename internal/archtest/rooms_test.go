@@ -40,6 +40,7 @@ var rooms = []room{
 	{path: "session/roots", ours: []string{"protocol"}, third: system},
 	{path: "session/settings", ours: []string{"protocol"}},
 	{path: "session/record", ours: []string{"protocol"}},
+	{path: "session/consent", ours: ground, third: []string{"mvdan.cc/sh"}}, // reads commands before they are allowed
 	{path: "session/guide", ours: []string{"protocol", "session", "session/roots"}},
 	{path: "session/images", ours: ground},
 	{path: "session/undo", ours: ground, third: []string{"github.com/aymanbagabas/go-udiff"}},
@@ -52,7 +53,7 @@ var rooms = []room{
 		path: "session/provider/openai", ours: ground,
 		third: []string{"charm.land/fantasy", "github.com/openai/openai-go", "github.com/google/jsonschema-go"},
 	},
-	{path: "session/provider/anthropic", ours: ground, third: []string{"github.com/anthropics/anthropic-sdk-go"}},
+	{path: "session/provider/anthropic", ours: ground},
 	{path: "session/provider/acpagent", ours: append([]string{"protocol/acp", "protocol/rpc", "protocol/frame"}, ground...)},
 	{path: "session/provider/providertest", ours: ground, third: doubles, testOnly: true},
 	{path: "session/provider/*", ours: ground},

@@ -37,7 +37,8 @@ func (s *scanner) call(c *syntax.CallExpr, st state) (ok, after []string) {
 	}
 	argv := x.fields(c.Args)
 	p := step{argv: argv, text: st.text(c), dirs: st.dirs, start: st.start, piped: st.piped}
-	p.plain = s.plain(argv, st)
+	p.literal = s.literal(argv, st)
+	p.plain = p.literal && !st.fed
 	if st.known {
 		p.stdin = st.stdin
 	}
@@ -88,6 +89,9 @@ func moves(argv []word, st state) (ok, after []string) {
 			d += "/" + to.text // not joined: ".." behind a link is for the resolver
 		}
 		dirs = union(dirs, []string{d})
+		if strings.Contains(to.text, "..") { // a shell strikes out the link, other programs follow it
+			dirs = union(dirs, []string{path.Clean(d)})
+		}
 	}
 	return dirs, union(st.dirs, dirs)
 }
@@ -102,6 +106,11 @@ func (s *scanner) inside(argv []word, st state) {
 	}
 	name := programName(argv[0].text)
 	switch {
+	case name == unknownText && len(argv) > 1: // a variable that may hold nothing
+		s.behind(argv[1:], st)
+		return
+	case name == "command" && len(argv) > 1 && (argv[1].text == "-v" || argv[1].text == "-V"):
+		return
 	case shells[name]:
 		if text, ok := shellText(argv); ok {
 			s.nested(text, st)
@@ -148,8 +157,16 @@ func (s *scanner) inside(argv []word, st state) {
 			inner = append(inner[:len(inner):len(inner)], word{text: strings.Trim(f, `'"`)})
 		}
 	}
-	p := step{argv: inner, text: joined(inner), dirs: st.dirs, within: true}
-	if st.known && !how.feeds {
+	if how.feeds {
+		st.known = false
+	}
+	s.behind(inner, st)
+}
+
+// behind looks at a command behind a wrapper, the step before.
+func (s *scanner) behind(inner []word, st state) {
+	p := step{argv: inner, text: joined(inner), dirs: st.dirs, within: true, by: len(s.steps)}
+	if st.known {
 		p.stdin = st.stdin
 	}
 	s.emit(p)
@@ -220,38 +237,38 @@ type wrapper struct {
 }
 
 var wrappers = map[string]wrapper{
-	"sudo":       {valued: "ugphCcrtTURD", long: []string{"--user", "--group", "--prompt", "--host", "--chdir", "--chroot", "--role", "--type", "--close-from", "--command-timeout", "--other-user"}, assigns: true},
-	"doas":       {valued: "uCa"},
-	"pkexec":     {long: []string{"--user"}},
-	"env":        {valued: "uCaP", long: []string{"--unset", "--chdir", "--argv0"}, assigns: true},
-	"nice":       {valued: "n", long: []string{"--adjustment"}},
-	"ionice":     {valued: "cnpPu", long: []string{"--class", "--classdata"}},
-	"chrt":       {valued: "TPD", operands: 1},
-	"taskset":    {operands: 1},
-	"nohup":      {},
-	"setsid":     {},
-	"timeout":    {valued: "sk", long: []string{"--signal", "--kill-after"}, operands: 1},
-	"gtimeout":   {valued: "sk", long: []string{"--signal", "--kill-after"}, operands: 1},
-	"command":    {},
-	"builtin":    {},
-	"exec":       {valued: "a"},
-	"time":       {valued: "fo", long: []string{"--format", "--output"}},
-	"gtime":      {valued: "fo"},
-	"stdbuf":     {valued: "ioe", long: []string{"--input", "--output", "--error"}},
-	"unbuffer":   {},
-	"xargs":      {valued: "aEdILnPs", long: []string{"--arg-file", "--delimiter", "--replace", "--max-lines", "--max-args", "--max-procs", "--max-chars", "--eof"}, feeds: true},
-	"parallel":   {valued: "jaIN", feeds: true},
-	"busybox":    {},
-	"toybox":     {},
-	"chroot":     {operands: 1},
-	"unshare":    {},
-	"nsenter":    {valued: "tSG"},
-	"strace":     {valued: "eopsuEabIOPSX"},
-	"ltrace":     {valued: "eopsu"},
-	"flock":      {valued: "wE", operands: 1},
-	"caffeinate": {valued: "tw"},
+	"sudo":        {valued: "ugphCcrtTURD", long: []string{"--user", "--group", "--prompt", "--host", "--chdir", "--chroot", "--role", "--type", "--close-from", "--command-timeout", "--other-user"}, assigns: true},
+	"doas":        {valued: "uCa"},
+	"pkexec":      {long: []string{"--user"}},
+	"env":         {valued: "uCaP", long: []string{"--unset", "--chdir", "--argv0"}, assigns: true},
+	"nice":        {valued: "n", long: []string{"--adjustment"}},
+	"ionice":      {valued: "cnpPu", long: []string{"--class", "--classdata"}},
+	"chrt":        {valued: "TPD", operands: 1},
+	"taskset":     {operands: 1},
+	"nohup":       {},
+	"setsid":      {},
+	"timeout":     {valued: "sk", long: []string{"--signal", "--kill-after"}, operands: 1},
+	"gtimeout":    {valued: "sk", long: []string{"--signal", "--kill-after"}, operands: 1},
+	"command":     {},
+	"builtin":     {},
+	"exec":        {valued: "a"},
+	"time":        {valued: "fo", long: []string{"--format", "--output"}},
+	"gtime":       {valued: "fo"},
+	"stdbuf":      {valued: "ioe", long: []string{"--input", "--output", "--error"}},
+	"unbuffer":    {},
+	"xargs":       {valued: "aEdILnPs", long: []string{"--arg-file", "--delimiter", "--replace", "--max-lines", "--max-args", "--max-procs", "--max-chars", "--eof"}, feeds: true},
+	"parallel":    {valued: "jaIN", feeds: true},
+	"busybox":     {},
+	"toybox":      {},
+	"chroot":      {operands: 1},
+	"unshare":     {},
+	"nsenter":     {valued: "tSG"},
+	"strace":      {valued: "eopsuEabIOPSX"},
+	"ltrace":      {valued: "eopsu"},
+	"flock":       {valued: "wE", operands: 1},
+	"caffeinate":  {valued: "tw"},
 	"systemd-run": {valued: "puM"},
-	"fakeroot":   {},
+	"fakeroot":    {},
 }
 
 // unwrap returns the command behind a wrapper, nothing when argv is none.
@@ -273,7 +290,9 @@ func unwrap(argv []word) ([]word, wrapping) {
 				continue
 			}
 			return rest, how
-		case strings.HasPrefix(t, "-") && len(t) > 1:
+		case t == "-":
+			rest = rest[1:]
+		case strings.HasPrefix(t, "-"):
 			rest = rest[1:]
 			if name == "env" && (strings.HasPrefix(t, "-S") || strings.HasPrefix(t, "--split-string") || strings.HasPrefix(t, "-vS") || strings.HasPrefix(t, "-iS")) {
 				_, v, joint := strings.Cut(t, "S")
@@ -355,10 +374,7 @@ func (s *scanner) found(argv []word, st state) {
 			inner = append(inner, w)
 		}
 		if len(inner) > 0 {
-			s.emit(step{argv: inner, text: joined(inner), dirs: st.dirs, within: true})
-			s.depth++
-			s.inside(inner, st)
-			s.depth--
+			s.behind(inner, st)
 		}
 		i = j
 	}

@@ -69,7 +69,7 @@ func (c callOf) flag(letters string, long ...string) bool {
 		}
 		if strings.HasPrefix(t, "--") {
 			name, _, _ := strings.Cut(t, "=")
-			if slices.ContainsFunc(long, func(l string) bool { return len(name) > 3 && strings.HasPrefix(l, name) }) {
+			if slices.ContainsFunc(long, func(l string) bool { return len(name) > 2 && strings.HasPrefix(l, name) }) {
 				return true
 			}
 		} else if strings.HasPrefix(t, "-") && letters != "" && strings.ContainsAny(t[1:], letters) {

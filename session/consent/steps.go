@@ -25,11 +25,12 @@ type step struct {
 	text  string   // as written
 	dirs  []string // folders it may run in; nil when that is not known
 	start bool     // dirs is the folder the command starts in
-	// plain steps are known to the letter, so that a rule may speak of them by themselves.
-	plain bool
+	// literal steps are known to the letter. plain ones have nothing beside their words, so that a rule may speak of them by themselves.
+	literal, plain bool
 	// within is a step found in a word or behind a wrapper of another, which asks for it. Looked at for what is never done, for secrets, and
 	// for what was rejected.
 	within bool
+	by     int    // of a step behind a wrapper: 1 + the index of the wrapper's
 	piped  bool   // its input comes from a part before it
 	stdin  string // its input where that is known
 	other  string // what happens instead of a call: "redirection", "function", …
@@ -83,6 +84,7 @@ type state struct {
 	known    bool // stdin is
 	function bool
 	exotic   bool // in the background, or in something whose parts do not speak for themselves
+	fed      bool // gets its input from a file or text in the command
 }
 
 var bash = syntax.Variant(syntax.LangBash)
@@ -223,15 +225,16 @@ func (s *scanner) redirect(r *syntax.Redirect, st state) state {
 	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
-		st.exotic = true
+		st.fed = true
 		if r.Hdoc != nil {
 			s.substitutions(r.Hdoc, st)
-			st.stdin, st.known = document(s.expand(st), r), true
+			doc := document(s.expand(st), r)
+			st.stdin, st.known, st.exotic = doc.text, true, st.exotic || !doc.known
 		}
 		return st
 	case syntax.WordHdoc:
-		st.exotic = true
-		st.stdin, st.known = w.text+"\n", true
+		st.fed = true
+		st.stdin, st.known, st.exotic = w.text+"\n", true, st.exotic || !w.known
 		return st
 	case syntax.DplIn, syntax.DplOut:
 		if w.known && (w.text == "-" || strings.Trim(w.text, "0123456789") == "" || strings.Trim(w.text, "0123456789") == "-") {
@@ -242,13 +245,13 @@ func (s *scanner) redirect(r *syntax.Redirect, st state) state {
 	if w.known && w.glob == "" && (w.text == "/dev/null" || writes && (w.text == "/dev/stdout" || w.text == "/dev/stderr")) {
 		return st
 	}
-	st.exotic = true
+	st.fed, st.exotic = true, st.exotic || writes || !w.known || w.glob != ""
 	s.emit(step{text: st.text(r), other: "redirection", dirs: st.dirs, target: w, writes: writes})
 	return st
 }
 
 // document is the text of a here-document.
-func document(x *expander, r *syntax.Redirect) string {
+func document(x *expander, r *syntax.Redirect) word {
 	quoted := len(r.Word.Parts) != 1
 	if !quoted {
 		lit, ok := r.Word.Parts[0].(*syntax.Lit)
@@ -261,9 +264,9 @@ func document(x *expander, r *syntax.Redirect) string {
 				b.WriteString(lit.Value)
 			}
 		}
-		return b.String()
+		return word{text: b.String(), known: true}
 	}
-	return x.one(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}}).text
+	return x.one(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}})
 }
 
 // command walks what a statement runs.
@@ -318,7 +321,6 @@ func (s *scanner) command(c syntax.Command, st state) (ok, after []string) {
 	}
 }
 
-
 func (s *scanner) binary(c *syntax.BinaryCmd, st state) (ok, after []string) {
 	switch c.Op {
 	case syntax.AndStmt:
@@ -348,7 +350,7 @@ func (s *scanner) output(x *syntax.Stmt, st state) (string, bool) {
 	if len(argv) == 1 && argv[0].text == "cat" && len(x.Redirs) == 1 {
 		switch r := x.Redirs[0]; {
 		case r.Hdoc != nil && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc):
-			return document(s.expand(st), r), true
+			return document(s.expand(st), r).text, true
 		case r.Op == syntax.WordHdoc:
 			return s.expand(st).one(r.Word).text, true
 		}
@@ -407,8 +409,7 @@ func (s *scanner) forClause(c *syntax.ForClause, st state) (ok, after []string) 
 		s.substitutions(w, st)
 	}
 	items := s.expand(st).fields(iter.Items)
-	// What the words name is looked at as if they were given to echo.
-	s.emit(step{argv: append([]word{{text: "echo", known: true}}, items...), text: st.text(c.Loop), dirs: st.dirs, start: st.start})
+	s.named(iter.Items, c.Loop, st)
 	name := iter.Name.Value
 	for i := range min(max(len(items), 1), mostItems) {
 		if i < len(items) {
@@ -420,12 +421,23 @@ func (s *scanner) forClause(c *syntax.ForClause, st state) (ok, after []string) 
 	return st.dirs, st.dirs
 }
 
+// named emits what is only named by a compound command, as if it were given to echo.
+func (s *scanner) named(ws []*syntax.Word, n syntax.Node, st state) {
+	p := step{argv: append([]word{{text: "echo", known: true}}, s.expand(st).fields(ws)...), text: st.text(n), dirs: st.dirs, start: st.start}
+	p.literal = s.literal(p.argv, st)
+	s.emit(p)
+}
+
 func (s *scanner) caseClause(c *syntax.CaseClause, st state) (ok, after []string) {
 	s.substitutions(c.Word, st)
+	s.named([]*syntax.Word{c.Word}, c.Word, st)
 	all := st.dirs
 	for _, item := range c.Items {
 		for _, p := range item.Patterns {
 			s.substitutions(p, st)
+			if holdsSubst(p) {
+				s.emit(step{text: st.text(p), other: "substitution", dirs: st.dirs})
+			}
 		}
 		all = union(all, s.stmts(item.Stmts, st))
 		st = st.moved(all) // ;& goes on with the next
@@ -480,7 +492,7 @@ func (s *scanner) test(c *syntax.TestClause, st state) {
 		}
 		return true
 	})
-	s.emit(step{argv: argv, text: st.text(c), dirs: st.dirs, start: st.start, plain: s.plain(argv, st)})
+	s.emit(step{argv: argv, text: st.text(c), dirs: st.dirs, start: st.start, literal: s.literal(argv, st)})
 }
 
 func (s *scanner) declare(c *syntax.DeclClause, st state) {
@@ -505,7 +517,7 @@ func (s *scanner) assign(as []*syntax.Assign, st state) {
 		if a.Append {
 			v = s.vars[a.Name.Value] + v
 		}
-		if len(v) <= 4096 {
+		if len(v) <= 512 {
 			s.vars[a.Name.Value] = v
 		}
 	}
@@ -536,7 +548,7 @@ func (s *scanner) substitutions(n syntax.Node, st state) {
 	})
 }
 
-// plain tells whether a step is known to the letter.
-func (s *scanner) plain(argv []word, st state) bool {
+// literal tells whether a step is known to the letter.
+func (s *scanner) literal(argv []word, st state) bool {
 	return !st.exotic && !slices.ContainsFunc(argv, func(w word) bool { return !w.known || w.subst })
 }

@@ -21,7 +21,10 @@ type word struct {
 
 func (w word) unclear() bool { return strings.Contains(w.text, unknownText) }
 
-const mostFields = 256 // words one word may become
+const (
+	mostAlternatives = 256     // of one word with braces
+	mostFields       = 1 << 16 // of one call
+)
 
 // expander turns words of the parser into words.
 type expander struct {
@@ -79,8 +82,12 @@ func (x *expander) end() {
 	if x.wild {
 		x.cur.glob = x.pat.String()
 	}
-	if (x.some || x.cur.text != "") && len(x.out) < mostFields {
+	switch {
+	case !x.some && x.cur.text == "":
+	case len(x.out) < mostFields:
 		x.out = append(x.out, x.cur)
+	default:
+		x.out[0].known = false // not all of them are here
 	}
 }
 
@@ -355,7 +362,7 @@ func product(parts []syntax.WordPart) []alternative {
 		var next []alternative
 		for _, o := range out {
 			for _, t := range tails {
-				if len(next) == mostFields {
+				if len(next) == mostAlternatives {
 					next[0].sequence = true // not all of it is known
 					break
 				}

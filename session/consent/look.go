@@ -1,0 +1,361 @@
+package consent
+
+import (
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/rind-dev/rind/session/roots"
+)
+
+// look finds out where the names in a command lead.
+type look struct {
+	p    *Policy
+	open *roots.Roots
+}
+
+// seen is what the names of a step lead to.
+type seen struct {
+	outside string // the first place outside the roots; "" for none
+	secret  string // the first secret file; "" for none
+	lost    bool   // where some name leads is not known
+}
+
+func (s *seen) join(o seen) {
+	if s.outside == "" {
+		s.outside = o.outside
+	}
+	if s.secret == "" {
+		s.secret = o.secret
+	}
+	s.lost = s.lost || o.lost
+}
+
+// step looks at all names of a step.
+func (l *look) step(p *step) seen {
+	var out seen
+	if p.other == "redirection" {
+		return l.word(p.target, p.dirs, true)
+	}
+	if len(p.argv) == 0 {
+		return out
+	}
+	name, isReader := readerName(p.argv)
+	row := readers[name]
+	if name == "git" && isReader {
+		out.join(l.git(p))
+		return out
+	}
+	if name == "timeout" || name == "nice" {
+		if inner, _ := unwrap(p.argv); len(inner) > 0 {
+			return l.step(&step{argv: inner, dirs: p.dirs})
+		}
+	}
+	if head := p.argv[0].text; strings.Contains(head, "/") && !isReader {
+		out.join(l.name(head, p.dirs))
+	}
+	text := row.text
+	if slices.ContainsFunc(p.argv[1:], func(w word) bool {
+		flag, _, _ := strings.Cut(w.text, "=")
+		return slices.Contains(row.instead, flag) || len(flag) > 2 && flag[1] != '-' && slices.Contains(row.instead, flag[:2])
+	}) {
+		text = 0
+	}
+	code := interpreters[name] || shells[name]
+	over := false
+	for i, w := range p.argv[1:] {
+		switch {
+		case w.glob != "": // becomes names, whatever it is for
+		case text == -1:
+			continue
+		case !over && w.text == "--":
+			over = true
+			continue
+		case over || !strings.HasPrefix(w.text, "-") || w.text == "-":
+			if prev := p.argv[i].text; isReader && !over && (prev == "-e" || prev == "--regexp" || prev == "-ne" || prev == "--expression") && slices.Contains(row.instead, prev) {
+				continue // a pattern
+			}
+			if text > 0 && isReader {
+				text--
+				continue
+			}
+		}
+		out.join(l.word(w, p.dirs, !row.names))
+		if code && out.secret == "" {
+			out.secret = mentions(w.text)
+		}
+	}
+	if isReader && (name == "grep" || name == "egrep" || name == "fgrep") {
+		out.join(l.recursive(p))
+	}
+	return out
+}
+
+// git looks at a call of git, whose folder may be another, and whose operands may name a file of a commit.
+func (l *look) git(p *step) seen {
+	var out seen
+	dirs := p.dirs
+	for i := 1; i < len(p.argv); i++ {
+		w := p.argv[i]
+		if w.text == "-C" && i+1 < len(p.argv) {
+			to := p.argv[i+1]
+			out.join(l.word(to, dirs, false))
+			var next []string
+			for _, d := range dirs {
+				if path.IsAbs(to.text) {
+					d = to.text
+				} else {
+					d += "/" + to.text
+				}
+				next = append(next, d)
+			}
+			dirs = next
+			i++
+			continue
+		}
+		if strings.HasPrefix(w.text, "-") && !strings.Contains(w.text, "=") {
+			continue
+		}
+		out.join(l.word(w, dirs, true))
+	}
+	return out
+}
+
+// word looks at what one word may name. contents: what it names is read, not only listed.
+func (l *look) word(w word, dirs []string, contents bool) seen {
+	var out seen
+	for _, name := range named(w.text) {
+		if strings.Contains(name, unknownText) {
+			if Secret(name) {
+				out.secret = strings.ReplaceAll(name, unknownText, "…")
+			}
+			continue
+		}
+		out.join(l.name(name, dirs))
+	}
+	if w.glob != "" {
+		out.join(l.glob(w.glob, dirs, contents))
+	}
+	return out
+}
+
+// named are the parts of a word that may be paths: all of it, the value of a flag, what stands behind = : , or @.
+func named(t string) []string {
+	if t == "" {
+		return nil
+	}
+	var out []string
+	if strings.HasPrefix(t, "-") {
+		if _, v, ok := strings.Cut(t, "="); ok {
+			out = append(out, v)
+		} else if len(t) > 2 && t[1] != '-' && (strings.ContainsAny(t[2:], "/~") || strings.HasPrefix(t[2:], ".")) {
+			out = append(out, t[2:])
+		} else {
+			return nil
+		}
+	} else {
+		out = append(out, t)
+	}
+	if strings.ContainsAny(t, "=:,@") && !strings.Contains(t, "://") {
+		for _, f := range strings.FieldsFunc(t, func(c rune) bool { return c == '=' || c == ':' || c == ',' || c == '@' }) {
+			if f != t && !strings.HasPrefix(f, "-") {
+				out = append(out, f)
+			}
+		}
+	}
+	return out
+}
+
+// name looks at one path.
+func (l *look) name(name string, dirs []string) seen {
+	var out seen
+	if name == "" || name == "/dev/null" || name == "/dev/stdin" {
+		return out
+	}
+	if l.p.secret(name) {
+		out.secret = name
+	}
+	if path.IsAbs(name) {
+		out.join(l.resolve(name, name))
+		return out
+	}
+	if dirs == nil {
+		out.lost = true
+	}
+	for _, d := range dirs {
+		out.join(l.resolve(d+"/"+name, name))
+	}
+	return out
+}
+
+func (l *look) resolve(abs, name string) seen {
+	var out seen
+	place, err := l.open.Resolve(abs)
+	if err != nil {
+		e, ok := errors.AsType[*roots.PathError](err)
+		switch {
+		case ok && e.Reason == roots.Outside:
+			out.outside = e.Resolved
+			place.Abs = e.Resolved
+		case ok && e.Reason == roots.Invalid && len(name) > 255:
+			return out // no name at all, but text
+		default:
+			out.lost = true
+			return out
+		}
+	}
+	if l.p.secret(place.Abs) {
+		out.secret = name
+	}
+	return out
+}
+
+// mostEntries bounds what is read of folders for one wildcard.
+const mostEntries = 4096
+
+// glob looks at what a wildcard may become: by its text, and by what lies in the folders now.
+func (l *look) glob(pattern string, dirs []string, contents bool) seen {
+	var out seen
+	if contents && secretGlob(pattern) {
+		out.secret = unescape(pattern)
+		return out
+	}
+	if !path.IsAbs(pattern) && dirs == nil {
+		out.lost = true
+		return out
+	}
+	starts := dirs
+	if path.IsAbs(pattern) {
+		starts = []string{"/"}
+	}
+	left := mostEntries
+	for _, d := range starts {
+		l.expand(d, strings.Split(strings.Trim(pattern, "/"), "/"), contents, &left, &out)
+	}
+	if left <= 0 {
+		out.lost = true
+	}
+	return out
+}
+
+// expand follows a pattern part by part below a folder.
+func (l *look) expand(dir string, parts []string, contents bool, left *int, out *seen) {
+	for len(parts) > 0 && (!strings.ContainsAny(parts[0], "*?[")) {
+		dir += "/" + unescape(parts[0])
+		parts = parts[1:]
+	}
+	at := l.resolve(dir, dir)
+	if !contents {
+		at.secret = ""
+	}
+	out.join(at)
+	if at.outside != "" || at.lost || len(parts) == 0 {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if *left--; *left <= 0 {
+			return
+		}
+		name := e.Name()
+		if strings.HasPrefix(name, ".") && strings.ContainsAny(parts[0][:1], "*?") {
+			continue
+		}
+		if ok, err := path.Match(parts[0], name); err == nil && !ok {
+			continue
+		}
+		at := dir + "/" + name
+		if contents && l.p.secret(at) {
+			out.join(seen{secret: name})
+			return
+		}
+		if e.Type()&os.ModeSymlink != 0 {
+			link := l.resolve(at, name)
+			if !contents {
+				link.secret = ""
+			}
+			out.join(link)
+		}
+		if len(parts) > 1 && (e.IsDir() || e.Type()&os.ModeSymlink != 0) {
+			l.expand(at, parts[1:], contents, left, out)
+		}
+	}
+}
+
+// recursive looks into the folders grep -r starts in, one level deep: a secret file there would be printed with the rest.
+func (l *look) recursive(p *step) seen {
+	var out seen
+	deep := false
+	var only, but []string
+	var folders []word
+	text := 1
+	for i, w := range p.argv[1:] {
+		flag, v, _ := strings.Cut(w.text, "=")
+		switch {
+		case flag == "--include":
+			only = append(only, v)
+		case flag == "--exclude":
+			but = append(but, v)
+		case flag == "--recursive" || flag == "--dereference-recursive":
+			deep = true
+		case strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--"):
+			deep = deep || strings.ContainsAny(w.text, "rR")
+			if strings.HasSuffix(w.text, "e") || strings.HasSuffix(w.text, "f") {
+				text = 0
+			}
+		case strings.HasPrefix(w.text, "-"):
+		default:
+			if text > 0 || strings.HasSuffix(p.argv[i].text, "e") && strings.HasPrefix(p.argv[i].text, "-") {
+				text = 0
+				continue
+			}
+			folders = append(folders, w)
+		}
+	}
+	if !deep {
+		return out
+	}
+	if len(folders) == 0 {
+		folders = []word{{text: "."}}
+	}
+	left := mostEntries
+	for _, f := range folders {
+		for _, dir := range absolutes(f.text, p.dirs) {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				continue
+			}
+			for _, e := range entries {
+				if left--; left <= 0 {
+					out.lost = true
+					return out
+				}
+				fits := func(globs []string) bool {
+					return slices.ContainsFunc(globs, func(g string) bool { ok, err := path.Match(g, e.Name()); return ok || err != nil })
+				}
+				if !e.IsDir() && Secret(e.Name()) && (len(only) == 0 || fits(only)) && !fits(but) {
+					out.secret = e.Name()
+					return out
+				}
+			}
+		}
+	}
+	return out
+}
+
+// mentions finds the name of a secret file in code.
+func mentions(code string) string {
+	for _, t := range strings.FieldsFunc(code, func(c rune) bool {
+		return strings.ContainsRune(" \t\r\n'\"`()=:,;@<>|&{}[]$\x00", c)
+	}) {
+		if Secret(t) {
+			return t
+		}
+	}
+	return ""
+}

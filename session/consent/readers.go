@@ -1,0 +1,321 @@
+package consent
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// reader is a program that only reads, as long as it is called as the row allows.
+type reader struct {
+	// no are flags with which it does more: letters count within a group, long ones also shortened.
+	no []string
+	// only, where it is set, is what every flag must match.
+	only *regexp.Regexp
+	// most operands; 0 is any number.
+	most int
+	// text is the number of operands before the paths that are text: patterns, filters; -1 for all.
+	text int
+	// instead are flags that give that text, so that no operand is it; their values are text unless they name a file.
+	instead []string
+	// names is true when it tells names, sizes and dates, not what files hold.
+	names bool
+	// check looks at the rest.
+	check func(args []word) bool
+	why   string // what the row guards against
+}
+
+const (
+	toStdout = "prints what it reads"
+	asks     = "tells about the system or a name"
+)
+
+// readers are the programs known to only read. What is not here asks. go, npm, make, cargo and their like are not here: building runs
+// code. Nor are env and printenv (the environment holds keys), awk and xargs (they run programs), less and man (so do they).
+var readers = map[string]reader{
+	"cat": {why: toStdout}, "tac": {why: toStdout}, "nl": {why: toStdout}, "rev": {why: toStdout}, "fold": {why: toStdout},
+	"head": {why: toStdout}, "tail": {why: toStdout}, "cut": {why: toStdout}, "paste": {why: toStdout}, "comm": {why: toStdout},
+	"join": {why: toStdout}, "expand": {why: toStdout}, "unexpand": {why: toStdout}, "fmt": {why: toStdout}, "column": {why: toStdout},
+	"od": {why: toStdout}, "hexdump": {why: toStdout}, "strings": {why: toStdout}, "cmp": {why: toStdout}, "cksum": {why: toStdout},
+	"md5sum": {why: toStdout}, "sha1sum": {why: toStdout}, "sha256sum": {why: toStdout}, "sha512sum": {why: toStdout}, "b2sum": {why: toStdout},
+	"tr":     {text: -1, why: "its operands are sets of characters"},
+	"wc":     {no: []string{"--files0-from"}, why: "--files0-from reads files that are named in a file"},
+	"base64": {no: []string{"-o", "--output"}, why: "-o writes (macOS)"},
+	"xxd":    {no: []string{"-r"}, most: 1, why: "a second operand is written; -r writes into the middle of files"},
+	"uniq":   {most: 1, why: "a second operand is written"},
+	"sort":   {no: []string{"-o", "--output", "-T", "--temporary-directory", "--compress-program", "--files0-from"}, why: "-o writes, --compress-program runs a program, --files0-from reads files that are named in a file"},
+	"shuf":   {no: []string{"-o", "--output"}, why: "-o writes"},
+	"diff":   {no: []string{"-l", "--paginate"}, why: "-l runs pr"},
+	"jq":     {no: []string{"-f", "--from-file", "-L"}, text: 1, check: withoutEnvironment, why: "env and $ENV show the environment, which holds keys"},
+
+	"grep":  {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
+	"egrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
+	"fgrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
+	"rg":    {no: []string{"--pre", "--hostname-bin", "-z", "--search-zip"}, text: 1, instead: []string{"-e", "-f", "--regexp", "--file", "--files"}, why: "--pre, --hostname-bin and -z run programs"},
+	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, only: regexp.MustCompile(`^(-[nErsuz]*n[nErsuz]*|-[Ersuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
+
+	"ls": {names: true, why: asks}, "dir": {names: true, why: asks}, "vdir": {names: true, why: asks}, "stat": {names: true, why: asks},
+	"du":   {names: true, no: []string{"--files0-from"}, why: "--files0-from reads files that are named in a file"},
+	"df":   {names: true, why: asks},
+	"tree": {names: true, no: []string{"-o", "-R", "--fromfile", "--fromtabfile"}, why: "-o writes, and so does -R with -H"},
+	"file": {no: []string{"-C", "--compile", "-z", "-Z", "--uncompress", "-f", "--files-from", "-S"}, names: true, why: "-C writes, -z runs programs, -f reads files that are named in a file"},
+	"find": {names: true, check: findsOnly, why: "-exec, -ok and their like run programs, -delete deletes, -fprint and its like write"},
+	"fd":   {names: true, no: []string{"-x", "-X", "--exec", "--exec-batch"}, text: 1, why: "-x runs programs"},
+
+	"basename": {names: true, text: -1, why: asks}, "dirname": {names: true, text: -1, why: asks}, "realpath": {names: true, why: asks}, "readlink": {names: true, why: asks},
+	"pwd": {text: -1, why: asks}, "echo": {names: true, text: -1, why: asks},
+	"printf": {names: true, text: -1, no: []string{"-v"}, why: "-v sets a variable"},
+	"true":   {text: -1, why: asks}, "false": {text: -1, why: asks}, ":": {text: -1, why: asks}, "seq": {text: -1, why: asks}, "sleep": {text: -1, why: asks},
+	"exit": {text: -1, most: 1, check: numbers, why: asks}, "break": {text: -1, most: 1, check: numbers, why: asks}, "continue": {text: -1, most: 1, check: numbers, why: asks},
+	"test":   {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
+	"[":      {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
+	"[[":     {names: true, check: tests, why: "-eq and -v compute with what they are given, which can run a command"},
+	"date":   {no: []string{"-s", "--set", "-f", "--file"}, text: -1, check: dateFormats, why: "-s and an operand that is no format set the clock, -f prints a file"},
+	"whoami": {most: -1, why: asks}, "id": {text: -1, why: asks}, "uname": {most: -1, why: asks}, "arch": {most: -1, why: asks}, "nproc": {most: -1, why: asks},
+	"uptime": {most: -1, why: asks}, "groups": {text: -1, why: asks}, "tty": {most: -1, why: asks},
+	"hostname": {most: -1, only: regexp.MustCompile(`^-[fsiIdA]+$`), why: "an operand, -F and -b set the name"},
+	"which":    {names: true, text: -1, why: asks}, "type": {names: true, text: -1, why: asks},
+	"cd":  {names: true, check: movesOnly, why: "the folder it leads to is followed"},
+	"set": {text: -1, check: strictness, why: "only -e, -u, -x and pipefail; operands would become the parameters"},
+
+	"git":     {check: nil, why: "see gitReads"},
+	"node":    {most: -1, only: version, why: "anything else runs code"},
+	"python":  {most: -1, only: version, why: "anything else runs code"},
+	"python3": {most: -1, only: version, why: "anything else runs code"},
+	"gcc":     {most: -1, only: version, why: "anything else compiles"},
+	"clang":   {most: -1, only: version, why: "anything else compiles"},
+}
+
+var version = regexp.MustCompile(`^--version$`)
+
+// reads tells whether a call only reads, as its words say; where its paths lead is looked at elsewhere.
+func reads(argv []word) bool {
+	name, ok := readerName(argv)
+	if !ok {
+		return false
+	}
+	args := argv[1:]
+	switch name {
+	case "git":
+		return gitReads(args)
+	case "command":
+		return len(args) > 1 && (args[0].text == "-v" || args[0].text == "-V")
+	case "timeout", "nice":
+		inner, _ := unwrap(argv)
+		before := args[:len(args)-len(inner)]
+		return len(inner) > 0 && !slices.ContainsFunc(before, func(w word) bool { return !limits.MatchString(w.text) }) && reads(inner)
+	}
+	row := readers[name]
+	operands, over := 0, false
+	for i, w := range args {
+		t := w.text
+		switch {
+		case over || !strings.HasPrefix(t, "-") || t == "-":
+			if i > 0 && !over && slices.Contains(row.instead, args[i-1].text) {
+				continue
+			}
+			operands++
+		case t == "--":
+			over = true
+		case row.text == -1 && row.no == nil && row.only == nil: // text that looks like a flag
+		case !flagReads(t, row):
+			return false
+		}
+	}
+	if row.most < 0 && operands > 0 || row.most > 0 && operands > row.most {
+		return false
+	}
+	if row.only != nil && row.most < 0 && len(args) == 0 && name != "hostname" {
+		return false // an interpreter by itself reads a program from its input
+	}
+	return row.check == nil || row.check(args)
+}
+
+var limits = regexp.MustCompile(`^(-n|-k|-s|-[0-9]+|--adjustment=-?[0-9]+|--preserve-status|--foreground|-v|[0-9.]+[smhd]?|[A-Z]+)$`)
+
+// readerName is the name of the program when it is the system's own.
+func readerName(argv []word) (string, bool) {
+	name := argv[0].text
+	if dir, base := path.Split(name); dir == "/bin/" || dir == "/usr/bin/" {
+		name = base
+	}
+	_, ok := readers[name]
+	return name, ok || name == "command" || name == "timeout" || name == "nice"
+}
+
+func flagReads(t string, row reader) bool {
+	if row.only != nil {
+		return row.only.MatchString(t)
+	}
+	name, _, _ := strings.Cut(t, "=")
+	for _, no := range row.no {
+		switch {
+		case strings.HasPrefix(no, "--"):
+			if strings.HasPrefix(t, "--") && len(name) > 2 && strings.HasPrefix(no, name) {
+				return false
+			}
+		case len(no) == 2:
+			if !strings.HasPrefix(t, "--") && strings.Contains(t[1:], no[1:]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func withoutEnvironment(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool {
+		return strings.Contains(strings.ToLower(w.text), "env") || strings.Contains(w.text, "import") || strings.Contains(w.text, "include")
+	})
+}
+
+var findMore = []string{"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"}
+
+func findsOnly(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool { return slices.Contains(findMore, w.text) })
+}
+
+// numbers also refuses flags: break and exit compute nothing, but what is odd need not be guessed at.
+func numbers(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool { return strings.Trim(w.text, "0123456789") != "" })
+}
+
+func tests(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool { return w.text == "-v" || w.text == "-R" || strings.ContainsAny(w.text, "$`") })
+}
+
+func dateFormats(args []word) bool {
+	for i, w := range args {
+		if !strings.HasPrefix(w.text, "+") && !strings.HasPrefix(w.text, "-") && !(i > 0 && (args[i-1].text == "-d" || args[i-1].text == "--date" || args[i-1].text == "-r")) {
+			return false
+		}
+	}
+	return true
+}
+
+func movesOnly(args []word) bool {
+	n := 0
+	for _, w := range args {
+		if w.text != "--" && w.text != "-P" && w.text != "-L" {
+			n++
+			if w.text == "" || w.text[0] == '-' || w.glob != "" {
+				return false
+			}
+		}
+	}
+	return n == 1
+}
+
+var strict = regexp.MustCompile(`^-[eux]*o?$|^\+[eux]+$`)
+
+func strictness(args []word) bool {
+	for i, w := range args {
+		if i > 0 && strings.HasPrefix(args[i-1].text, "-") && strings.HasSuffix(args[i-1].text, "o") && slices.Contains([]string{"pipefail", "errexit", "nounset", "xtrace"}, w.text) {
+			continue
+		}
+		if !strict.MatchString(w.text) || w.text == "-" {
+			return false
+		}
+	}
+	return len(args) > 0
+}
+
+// sedPrints reads a sed script and wants -n: only addresses, printing, deleting and substitution, nothing that writes, runs, or reads
+// other files.
+func sedPrints(args []word) bool {
+	quiet, script := false, false
+	for i := 0; i < len(args); i++ {
+		t := args[i].text
+		switch {
+		case t == "--quiet" || t == "--silent":
+			quiet = true
+		case t == "-e" || t == "-ne" || t == "--expression":
+			quiet = quiet || t == "-ne"
+			script = true
+			i++
+			if i == len(args) || !sedScript(args[i].text) {
+				return false
+			}
+		case strings.HasPrefix(t, "--expression="):
+			script = true
+			if !sedScript(strings.TrimPrefix(t, "--expression=")) {
+				return false
+			}
+		case strings.HasPrefix(t, "-") && !strings.HasPrefix(t, "--"):
+			quiet = quiet || strings.Contains(t, "n")
+		case !script && !strings.HasPrefix(t, "-"):
+			script = true
+			if !sedScript(t) {
+				return false
+			}
+		}
+	}
+	return quiet && script
+}
+
+// sedScript accepts a script made of harmless commands.
+func sedScript(s string) bool {
+	if strings.Contains(s, unknownText) {
+		return false
+	}
+	i := 0
+	skip := func(set string) {
+		for i < len(s) && strings.IndexByte(set, s[i]) >= 0 {
+			i++
+		}
+	}
+	until := func(end byte) bool { // moves behind end
+		for ; i < len(s); i++ {
+			switch s[i] {
+			case '\\':
+				i++
+			case '\n':
+				return false
+			case end:
+				i++
+				return true
+			}
+		}
+		return false
+	}
+	for {
+		skip(" \t\n;{}")
+		for i < len(s) && strings.IndexByte("0123456789$/,!+~ \tI", s[i]) >= 0 { // addresses
+			if s[i] == '/' {
+				i++
+				if !until('/') {
+					return false
+				}
+				continue
+			}
+			i++
+		}
+		if i >= len(s) {
+			return true
+		}
+		c := s[i]
+		i++
+		switch {
+		case c == '{' || c == '}':
+			continue
+		case strings.IndexByte("pPdDqQ=lnNgGhHx", c) >= 0:
+			skip("0123456789 \t")
+		case c == 's':
+			if i >= len(s) || s[i] == '\\' || s[i] == '\n' {
+				return false
+			}
+			end := s[i]
+			i++
+			if !until(end) || !until(end) {
+				return false
+			}
+			skip("gpiIM0123456789")
+		default:
+			return false
+		}
+		if skip(" \t"); i < len(s) && strings.IndexByte(";\n}", s[i]) < 0 {
+			return false
+		}
+	}
+}

@@ -150,7 +150,7 @@ func TestUndoAndDiffOnTheCommandLine(t *testing.T) {
 	put("c", "mine\n")
 	out, errs = rind(6, "undo")
 	like(out, `restored       a  b.txt\nchanged since  c\n`)
-	like(errs, "Turn "+string(second)+": 1 file left as they are.*\n")
+	like(errs, "Turn "+string(second)+": 1 file left alone; 'rind diff "+string(second[:8])+"' shows what the turn changed.\n")
 	if get("a  b.txt") != "two\n" || get("c") != "mine\n" {
 		t.Errorf("%q %q", get("a  b.txt"), get("c"))
 	}

@@ -2,7 +2,7 @@
 // session's other output, bounded (docs/protocol/rind-v2.md section 8).
 //
 // It promises: what Keep returned for is on disk, whole; what Image returns has the digest that was asked for; a session's images stay
-// within their bound, the least recently kept go first. Several processes may use one folder at a time: each then counts what the others
+// within their bound, the least recently used go first. Several processes may use one folder at a time: each then counts what the others
 // write only now and then, so that the bound may be passed by a part of what was left of it. It owns no goroutine.
 package images
 
@@ -96,7 +96,8 @@ func (s *Store) Keep(ctx context.Context, id session.SessionID, data []byte) (st
 	return digest, nil
 }
 
-// Image implements session.Images. A damaged image is removed, so that its content can be kept again, and is not found.
+// Image implements session.Images. The image becomes the newest. A damaged one is removed, so that its content can be kept again, and is
+// not found.
 func (s *Store) Image(ctx context.Context, id session.SessionID, digest string) ([]byte, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -135,6 +136,8 @@ func (s *Store) Image(ctx context.Context, id session.SessionID, digest string) 
 		_ = os.Remove(path)
 		return nil, missing
 	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now)
 	return data, nil
 }
 

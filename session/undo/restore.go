@@ -221,6 +221,15 @@ func (w *workplace) remove(path string, seen fs.FileInfo) error {
 	return w.roots.Remove(path)
 }
 
+// secure makes the images of the turn the newest, so that keeping what is overwritten does not make room with them.
+func (w *workplace) secure(ctx context.Context, t *turn) {
+	for _, c := range t.files {
+		if !c.first.gone && c.first.known() {
+			_, _ = w.images.Image(ctx, w.session, c.first.digest)
+		}
+	}
+}
+
 // receipt is what is kept, among the images, of a turn that was undone: contents alone cannot tell. A turn that changed a file back to
 // what an older one had found would look as if it could be undone again, once that older one is.
 func receipt(turn session.TurnID) []byte {

@@ -71,6 +71,9 @@ func (u *Undo) run(ctx context.Context, id session.SessionID, name session.TurnI
 	}
 	done := session.Undone{Turn: t.id, Files: []session.FileUndo{}}
 	w.allow(t)
+	if act && w.keep {
+		w.secure(ctx, t)
+	}
 	restored, failed := false, false
 	for _, c := range t.list() {
 		fate, err := w.restore(ctx, c, t.blind, act)

@@ -3,6 +3,7 @@ package undo_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -189,6 +190,31 @@ func TestWhatUndoOverwritesIsKept(t *testing.T) {
 	for _, text := range []string{"two", "new"} {
 		if data, err := d.kept.Image(t.Context(), d.id, digest(text)); err != nil || string(data) != text {
 			t.Errorf("%q: %q, %v", text, data, err)
+		}
+	}
+}
+
+func TestKeepingWhatIsOverwrittenMakesNoRoomWithWhatIsToBeRestored(t *testing.T) {
+	d := newDesk(t, map[string]string{})
+	text := func(of string) string { return strings.Repeat(of, 300) }
+	var steps, later []step
+	for _, name := range []string{"a", "b", "c", "d"} {
+		d.put(name, text(name))
+		steps = append(steps, write(name, text(strings.ToUpper(name))))
+	}
+	d.put("e", text("0"))
+	for i := range 9 {
+		later = append(later, write("e", text(fmt.Sprint(i+1))))
+	}
+	small := images.New(d.outputs, images.Options{MaxSession: 4000})
+	d.process.stop()
+	d.process = d.start("small", small)
+	id := d.turn(steps...)
+	d.turn(later...)
+	d.undone(id, "a restored, b restored, c restored, d restored")
+	for _, name := range []string{"a", "b", "c", "d"} {
+		if d.get(name) != text(name) {
+			t.Errorf("%s is %q", name, d.get(name))
 		}
 	}
 }

@@ -53,6 +53,10 @@ func init() {
 		"rind/command/execute":           execute,
 		"rind/user-question/respond":     takes(answerQuestion),
 		"rind/approval/respond":          takes(answerApproval),
+		"rind/goal/get":                  takes(goalGet),
+		"rind/goal/set":                  takes(goalSet),
+		"rind/goal/status":               takes(goalStatus),
+		"rind/goal/clear":                takes(goalClear),
 		"rind/context/inspect":           takes(contextInspect),
 		"rind/usage/summary":             takes(usageSummary),
 		"rind/auth/list":                 takes(authList),
@@ -99,7 +103,7 @@ func methodNames() []string {
 var capabilities = []string{
 	"sessions", "models", "rind/commands", "rind/compaction", "rind/context", "rind/user-questions", "rind/steering", "rind/follow-up", "rind/input-retrieval",
 	"rind/session-subscriptions", "rind/files", "rind/request-completion", "rind/approvals", "rind/event-log", "rind/idempotency", "rind/prompt-queue",
-	"rind/input-fate",
+	"rind/input-fate", "rind/goals",
 }
 
 // session finds the session a request is for: named, or the connection's current one.

@@ -68,10 +68,7 @@ func promptResult(id session.SessionID, o session.Outcome, scope bool) (rindv2.P
 }
 
 func (k *call) promptRequest(p *rindv2.PromptParams) (session.PromptRequest, error) {
-	req := session.PromptRequest{Input: p.Input, Resume: p.Resume, Scope: p.CompletionScope == "request"}
-	if p.GoalContinuation {
-		return req, rindv2.Bad("No active goal to continue.")
-	}
+	req := session.PromptRequest{Input: p.Input, Resume: p.Resume, Scope: p.CompletionScope == "request", Goal: p.GoalContinuation}
 	if p.IdempotencyKey != "" {
 		digest, err := fingerprint(k.params)
 		if err != nil {

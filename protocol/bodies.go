@@ -39,8 +39,10 @@ const (
 	ToolUnavailable = "unavailable"
 	ToolUnknown     = "unknown"
 
-	ReasonUser     = "User interrupted" // TurnCancelled.Reason
-	ReasonShutdown = "Worker shutting down"
+	ReasonUser        = "User interrupted" // TurnCancelled.Reason
+	ReasonGoalPaused  = "Goal paused"
+	ReasonGoalCleared = "Goal cleared"
+	ReasonShutdown    = "Worker shutting down"
 
 	SurfaceEditor   = "editor" // who a turn was accepted from
 	SurfacePortable = "portable"

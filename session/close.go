@@ -175,7 +175,7 @@ func (s *Session) write(e *ending, then func(Outcome, error)) {
 		if len(open.Text) > 0 {
 			answer = string(open.Text)
 		}
-		s.append(lines(e.turn, bodies...), func(seq Seq, err error) {
+		s.append(append(s.goalEnd(open, e), lines(e.turn, bodies...)...), func(seq Seq, err error) {
 			o := outcome(e.turn, bodies[len(bodies)-1])
 			o.Seq, o.Answer = seq, answer
 			then(o, err)
@@ -364,6 +364,14 @@ func (s *Session) cancel(r CancelRequest, done func(error)) {
 	switch {
 	case open == nil && r.Turn != "":
 		done(protocol.Errorf(protocol.TurnNotActive, "The requested turn is no longer active."))
+		return
+	case open == nil && s.goalDue(): // only a continuation is due: it is held
+		s.changeGoal(false, func(g *protocol.Goal) (*protocol.Goal, error) {
+			if g != nil && g.Status == GoalActive {
+				g.Status = GoalPaused
+			}
+			return g, nil
+		}, func(_ *protocol.Goal, err error) { done(err) })
 		return
 	case open == nil:
 		done(errNoTurn())

@@ -84,7 +84,7 @@ func (w *work) summarise(ctx context.Context, msgs []Message) (string, *protocol
 		msgs = shed(msgs, limit)
 	}
 	req := ModelRequest{
-		Model: w.t.Selection.Model, Effort: w.t.Selection.Effort, Messages: append(slices.Clip(msgs), ask), Tools: w.specs, Session: w.t.Session(),
+		Model: w.t.Selection.Model, Effort: w.t.Selection.Effort, Messages: append(slices.Clip(msgs), ask), Tools: w.offered, Session: w.t.Session(),
 	}
 	for tries := 1; ; tries++ {
 		c := &completion{}
@@ -185,7 +185,7 @@ func (m *Message) tokens() int {
 // toolTokens counts what the offered tools add to each request.
 func (w *work) toolTokens() int {
 	n := 0
-	for _, s := range w.specs {
+	for _, s := range w.offered {
 		n += tokens(len(s.Description) + len(s.Schema) + len(s.Name))
 	}
 	return n

@@ -62,6 +62,7 @@ func NewLoop(l Loop) (*Loop, error) {
 	if l.Pause == nil {
 		l.Pause = pause
 	}
+	l.Tools = append(l.Tools[:len(l.Tools):len(l.Tools)], updateGoal{})
 	l.schemas = map[string]*jsonschema.Resolved{}
 	for _, t := range l.Tools {
 		spec := t.Spec()
@@ -100,6 +101,7 @@ type work struct {
 	lastBatch string
 	estimate  int // tokens of the newest request
 	guide     []GuidePart
+	offered   []ToolSpec
 }
 
 // Turn answers t; see Agent.
@@ -173,6 +175,9 @@ func (w *work) next(step string) (bool, error) {
 		if in, err = w.t.Deliver(protocol.ModeFollowUp); err != nil || in != nil {
 			return in != nil, err
 		}
+		if again, err := w.t.GoalStep(); err != nil || again {
+			return again, err
+		}
 		if last, err := w.t.LastCall(); err != nil || last {
 			return false, err
 		}
@@ -224,6 +229,15 @@ func (w *work) messages() ([]Message, error) {
 	w.guide = w.Guide.Parts(w.workspace)
 	if text := guideText(w.guide); text != "" {
 		head = append(head, Message{Role: RoleSystem, Text: text})
+	}
+	var goal *protocol.Goal
+	if err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { goal = copyGoal(st.activeGoal()) }); err != nil {
+		return nil, err
+	}
+	if w.offered = w.specs; goal == nil { // it is the last one
+		w.offered = w.specs[:len(w.specs)-1]
+	} else {
+		head = append(head, Message{Role: RoleSystem, Text: goalText(goal)})
 	}
 	for _, m := range w.t.Transient() {
 		head = append(head, Message{Role: RoleSystem, Text: m.Content})

@@ -45,7 +45,9 @@ type PromptRequest struct {
 	Key       string // idempotency key, "" for none
 	Digest    string // fingerprint of the request, with Key
 	Scope     bool   // request scope: Outcome has Scope and Answer
+	Goal      bool   // go on with the active goal, with or without words
 	compact   bool   // only compact; see Session.Compact
+	goal      bool   // a goal turn the runtime starts
 	// Queued tells the 1-based place in the line whenever it changes. Runs on the session's goroutine and must not block.
 	Queued func(position int)
 }
@@ -134,6 +136,10 @@ func (s *Session) prompt(p *Prompt) {
 		p.scope = s.all.cfg.IDs.Hex32()
 	}
 	if p.req.Key != "" && s.repeated(p) {
+		return
+	}
+	if p.req.Goal && s.next.activeGoal() == nil {
+		p.finish(Outcome{}, errNoGoal())
 		return
 	}
 	if p.req.Resume {
@@ -302,6 +308,10 @@ func (p *Prompt) WithdrawWaiting() {
 	})
 }
 
+func errNoGoal() error {
+	return protocol.Errorf(protocol.InvalidRequest, "No active goal to continue.")
+}
+
 func errNoTurn() error {
 	return protocol.Errorf(protocol.TurnNotActive, "No active turn to interrupt.")
 }
@@ -352,7 +362,9 @@ func (s *Session) nextPrompt() {
 		return
 	}
 	if len(s.queue) == 0 {
-		s.settleDown()
+		if !s.drive() {
+			s.settleDown()
+		}
 		return
 	}
 	p := s.queue[0]
@@ -371,6 +383,19 @@ func (s *Session) startTurn(p *Prompt) {
 		return
 	}
 	input := strings.ToValidUTF8(p.req.Input, "\uFFFD")
+	var goal []line
+	silent := p.req.goal || p.req.Goal && strings.TrimSpace(input) == ""
+	switch {
+	case silent && s.next.activeGoal() == nil: // it ended while the prompt waited
+		s.notStarted(p, errNoGoal())
+		return
+	case p.req.goal:
+		input, goal = goalInput(s.next.Goal), s.goalStart()
+	case silent:
+		input = goalInput(s.next.Goal)
+	default:
+		s.driving = true
+	}
 	acc := &protocol.TurnAccepted{}
 	acc.More.Provider, acc.More.Surface, acc.More.Input = "agent", protocol.SurfaceEditor, input
 	acc.More.Key, acc.More.Scope = p.req.Key, p.scope
@@ -383,7 +408,11 @@ func (s *Session) startTurn(p *Prompt) {
 	}
 	started.InputTruncated = len(started.Input) < len(input)
 	started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
-	ls := append(s.opening(), lines(turn, acc, msg, started)...)
+	if silent {
+		msg.More.Origin, started.Origin = protocol.OriginGoal, protocol.OriginGoal
+		started.UserMessageChars, started.Input, started.InputTruncated = 0, "", false
+	}
+	ls := append(append(s.opening(), goal...), lines(turn, acc, msg, started)...)
 	var keys []Key
 	if p.req.Key != "" {
 		keys = []Key{{Surface: p.req.Surface, Key: p.req.Key, Digest: p.req.Digest, Turn: turn}}

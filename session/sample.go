@@ -61,7 +61,7 @@ func (w *work) sample(ctx context.Context) (string, error) {
 		}
 		w.noteContext(msgs, false)
 	}
-	req := ModelRequest{Model: w.t.Selection.Model, Effort: w.t.Selection.Effort, Messages: msgs, Tools: w.specs, Session: w.t.Session()}
+	req := ModelRequest{Model: w.t.Selection.Model, Effort: w.t.Selection.Effort, Messages: msgs, Tools: w.offered, Session: w.t.Session()}
 	tries, cuts := 0, 0
 	rescue := rescue{compacted: full}
 	for {

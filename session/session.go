@@ -44,6 +44,8 @@ type Session struct {
 	watchers    map[TurnID][]func(Outcome)
 	unsettled   *ending         // a terminal that could not be stored yet
 	reading     map[int64]bool  // letters being worked off
+	driving     bool            // goal turns are started here
+	goalAfter   time.Time       // not before
 	answered    map[string]bool // approvals that have an answer on its way or in the log
 	refs        int
 	followers   []*Follower
@@ -94,7 +96,8 @@ func (s *Session) post(f func()) bool { return s.box.post(f) }
 
 // busy reports whether there is work here: what a lease is held for.
 func (s *Session) busy() bool {
-	return s.run != nil || s.starting != nil || len(s.queue) > 0 || len(s.flights) > 0 || s.unsettled != nil || len(s.leasing) > 0
+	return s.run != nil || s.starting != nil || len(s.queue) > 0 || len(s.flights) > 0 || s.unsettled != nil || len(s.leasing) > 0 ||
+		s.goalDue()
 }
 
 func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && !s.leased && !s.releasing }

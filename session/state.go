@@ -36,6 +36,7 @@ type State struct {
 	Context         *ContextNote    // latest context_built
 	Goal            *protocol.Goal
 	GoalLegacy      bool
+	GoalFailures    int       // goal turns that failed in a row
 	Held            bool      // automatic continuations are held until the next user prompt
 	Last            *TurnEnd  // how the last serial turn ended
 	Serial          *OpenTurn // the open turn of the serial lane
@@ -295,6 +296,9 @@ func (st *State) applySession(e *Entry, b protocol.Body) bool {
 	case *protocol.SessionRenamed:
 		st.Title, st.Renamed = b.Title, true
 	case *protocol.GoalUpdated:
+		if b.Goal != nil && b.Goal.Status == "active" && st.activeGoal() == nil {
+			st.GoalFailures = 0
+		}
 		st.Goal, st.GoalLegacy = b.Goal, b.More.Legacy
 	default:
 		return false
@@ -359,7 +363,11 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 		if t == nil {
 			t = st.openTurn(e.Turn, false)
 		}
-		t.UserMessageID, t.Transient = b.More.ID, b.More.Transient
+		if t.UserMessageID == "" { // further ones are checkpoints of a goal
+			t.UserMessageID, t.Transient = b.More.ID, b.More.Transient
+		} else {
+			t.Step = stepInput
+		}
 		st.count(b)
 		if b.More.Origin == protocol.OriginUser {
 			st.Held = false
@@ -403,6 +411,11 @@ func (st *State) end(t *OpenTurn, e *Entry, status, reason, fault, faultType str
 		return
 	}
 	st.Serial = nil
+	if t.Origin == protocol.OriginGoal {
+		if st.GoalFailures++; status != "failed" {
+			st.GoalFailures = 0
+		}
+	}
 	st.Last = &TurnEnd{
 		Turn: t.ID, Status: status, Time: e.Time, Reason: reason, Error: fault, ErrorType: faultType, Stop: end.StopReason,
 		Seq: e.Seq, Recovery: t.Recovery,

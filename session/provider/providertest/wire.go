@@ -127,7 +127,7 @@ func (OpenAIResponses) Error(message string) string {
 	return named("error", `{"type":"error","code":"server_error","message":`+quote(message)+`}`)
 }
 
-// Anthropic is the wire of Anthropic's Messages API. Its usage has no count of reasoning tokens.
+// Anthropic is the wire of Anthropic's Messages API.
 type Anthropic struct{}
 
 // Begin implements Wire.
@@ -158,8 +158,8 @@ func (Anthropic) Calls(calls ...WireCall) string {
 // End implements Wire.
 func (Anthropic) End(f session.Finish, u session.Usage) string {
 	why := map[session.Finish]string{session.FinishStop: "end_turn", session.FinishCalls: "tool_use", session.FinishLength: "max_tokens", session.FinishFilter: "refusal"}[f]
-	return named("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}}`,
-		why, u.Input-u.Cached, u.Cached, u.Output)) + named("message_stop", `{"type":"message_stop"}`)
+	return named("message_delta", fmt.Sprintf(`{"type":"message_delta","delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d,"output_tokens_details":{"thinking_tokens":%d}}}`,
+		why, u.Input-u.Cached, u.Cached, u.Output, u.Reasoning)) + named("message_stop", `{"type":"message_stop"}`)
 }
 
 // Error implements Wire.

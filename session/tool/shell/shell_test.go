@@ -90,16 +90,19 @@ type told struct {
 	Executable string `json:"shell_executable"`
 }
 
+func (d *desk) asked(arguments []byte) session.ToolCall {
+	return session.ToolCall{
+		ID: "call_1", Name: "bash", Arguments: arguments, Session: "s-1", Turn: "t-1", Roots: []string{d.root}, Outside: d.outside, Reads: d.reads,
+	}
+}
+
 func (d *desk) call(ctx context.Context, t testing.TB, a args) (told, session.ToolResult) {
 	t.Helper()
 	raw, err := json.Marshal(a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tool := shell.Bash(d.config)
-	res, err := tool.Run(ctx, session.ToolCall{
-		ID: "call_1", Name: "bash", Arguments: raw, Session: "s-1", Turn: "t-1", Roots: []string{d.root}, Outside: d.outside, Reads: d.reads,
-	}, nil)
+	res, err := shell.Bash(d.config).Run(ctx, d.asked(raw), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -89,7 +89,7 @@ type container struct {
 	name   string // blockquote, ul, ol, li
 	count  int    // of an ol: number of the next item
 	marker string // of an item
-	begun  bool   // the marker is written
+	begun  bool   // a line of it is written
 }
 
 // span is an open inline element.
@@ -134,6 +134,7 @@ func (w *writer) newLine() {
 		switch c := &w.containers[i]; {
 		case c.name == "blockquote":
 			w.out = append(w.out, "> "...)
+			c.begun = true
 		case c.name != "li":
 		case c.begun:
 			w.out = append(w.out, strings.Repeat(" ", len(c.marker))...)
@@ -151,9 +152,10 @@ func (w *writer) prefix() string {
 	var b strings.Builder
 	for _, c := range w.containers[:min(len(w.containers), shownDepth)] {
 		switch {
+		case !c.begun:
 		case c.name == "blockquote":
 			b.WriteString("> ")
-		case c.name == "li" && c.begun:
+		case c.name == "li":
 			b.WriteString(strings.Repeat(" ", len(c.marker)))
 		}
 	}

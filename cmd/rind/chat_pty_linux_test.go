@@ -24,7 +24,7 @@ type terminal struct {
 	exited chan struct{} // closed when the program has ended and everything it wrote was read
 }
 
-// atPTY starts the program at a terminal of its own, in the workspace of a data root (see chaosRoot). Its output is read by a goroutine that ends
+// atPTY starts the program at a terminal of its own, in the workspace of root (see folders). Its output is read by a goroutine that ends
 // with the program.
 func atPTY(t *testing.T, root string, env []string, args ...string) *terminal {
 	t.Helper()
@@ -37,7 +37,7 @@ func startPTY(t *testing.T, root string, env []string, stdin *os.File, args ...s
 	master, slave := openPTY(t)
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Dir = filepath.Join(root, "ws")
-	cmd.Env = append([]string{"RIND_TEST_CHILD=1", "RIND_HOME=" + root, "PATH=" + os.Getenv("PATH"), "TERM=dumb"}, env...)
+	cmd.Env = append([]string{"RIND_TEST_CHILD=1", "RIND_HOME=" + filepath.Join(root, "data"), "PATH=" + os.Getenv("PATH"), "TERM=dumb"}, env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	if stdin != nil {
 		cmd.Stdin = stdin
@@ -66,6 +66,25 @@ func startPTY(t *testing.T, root string, env []string, stdin *os.File, args ...s
 		_ = master.Close()
 	})
 	return p
+}
+
+// folders makes a data folder whose model is the script, and a workspace beside it: what lies in the data folder is secret.
+func folders(t *testing.T, script string) string {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"data/script.json": script, "ws/a.txt": "hello\n",
+		"data/settings.json": fmt.Sprintf(`{"provider":"s","providers":{"s":{"type":"script","model":"script","script":%q}}}`, filepath.Join(root, "data", "script.json")),
+	} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
 }
 
 func openPTY(t *testing.T) (master, slave *os.File) {
@@ -130,7 +149,7 @@ func needs(t *testing.T, name string) {
 }
 
 func TestPTYChatStreamsAndEndsWithCtrlD(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":"Hello from the script.","chunk":3,"delayMs":2}]},{"steps":[{"text":"And "},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"so on."}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Hello from the script.","chunk":3,"delayMs":2}]},{"steps":[{"text":"And "},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"so on."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("script (s), mode ask. /help lists commands, Ctrl-D ends.\n> ")
 	p.keys("hi\n")
@@ -149,7 +168,7 @@ func TestPTYChatStreamsAndEndsWithCtrlD(t *testing.T) {
 }
 
 func TestPTYChatGoesOnWithTheNewestSession(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":"First."}]},{"steps":[{"expect":{"messages":4}},{"text":"Second."}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"First."}]},{"steps":[{"expect":{"messages":4}},{"text":"Second."}]}]}`)
 	p := atPTY(t, root, nil, "chat", "remember", "this")
 	p.expect("First.")
 	p.expect("\n> ")
@@ -167,7 +186,7 @@ func TestPTYChatGoesOnWithTheNewestSession(t *testing.T) {
 }
 
 func TestPTYLinesTypedDuringATurnSteerIt(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":"Working. "},{"sleepMs":500},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"You said: "},{"echo":true}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},{"sleepMs":500},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"You said: "},{"echo":true}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
 	p.keys("begin\n")
@@ -182,7 +201,7 @@ func TestPTYLinesTypedDuringATurnSteerIt(t *testing.T) {
 }
 
 func TestPTYCtrlCCancelsTheTurnAndTwiceEndsTheProgram(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"match":"hang","steps":[{"text":"Here I sit "},{"hang":true}]},{"steps":[{"text":"Still here."}]}]}`)
+	root := folders(t, `{"turns":[{"match":"hang","steps":[{"text":"Here I sit "},{"hang":true}]},{"steps":[{"text":"Still here."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
 	p.keys("hang\n")
@@ -206,7 +225,7 @@ func TestPTYCtrlCCancelsTheTurnAndTwiceEndsTheProgram(t *testing.T) {
 }
 
 func TestPTYCtrlDDuringATurnWaitsForItsEnd(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":"Slowly ","chunk":1,"delayMs":20},{"sleepMs":300},{"text":"to the end."}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Slowly ","chunk":1,"delayMs":20},{"sleepMs":300},{"text":"to the end."}]}]}`)
 	p := atPTY(t, root, nil, "chat", "go")
 	p.expect("S")
 	p.keys("\x04")
@@ -216,7 +235,7 @@ func TestPTYCtrlDDuringATurnWaitsForItsEnd(t *testing.T) {
 }
 
 func TestPTYAHangUpEndsTheProgram(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":"Here I sit "},{"hang":true}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Here I sit "},{"hang":true}]}]}`)
 	p := atPTY(t, root, nil, "chat", "go")
 	p.expect("Here I sit")
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -226,7 +245,7 @@ func TestPTYAHangUpEndsTheProgram(t *testing.T) {
 }
 
 func TestPTYCommandsAndMistakes(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"match":"fail","steps":[{"fail":{"fault":"rejected","message":"The script refuses."}}]},{"steps":[{"text":"Better."}]}]}`)
+	root := folders(t, `{"turns":[{"match":"fail","steps":[{"fail":{"fault":"rejected","message":"The script refuses."}}]},{"steps":[{"text":"Better."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
 	p.keys("/status\n")
@@ -249,7 +268,7 @@ func TestPTYCommandsAndMistakes(t *testing.T) {
 }
 
 func TestPTYAPasteIsOnePrompt(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":"Got <"},{"echo":true},{"text":">"}]},{"steps":[{"text":"Joined <"},{"echo":true},{"text":">"}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Got <"},{"echo":true},{"text":">"}]},{"steps":[{"text":"Joined <"},{"echo":true},{"text":">"}]}]}`)
 	p := atPTY(t, root, []string{"TERM=xterm"}, "chat")
 	p.expect(pasteOn)
 	p.expect("> ")
@@ -277,7 +296,7 @@ func TestPTYAPasteIsOnePrompt(t *testing.T) {
 }
 
 func TestPTYALineTheTerminalCutIsSaid(t *testing.T) {
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":"Fine."}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Fine."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
 	p.keys(strings.Repeat("x", 6000) + "\n")
@@ -290,7 +309,7 @@ func TestPTYALineTheTerminalCutIsSaid(t *testing.T) {
 func TestPTYAMegabyteOfTextArrivesWhole(t *testing.T) {
 	line := strings.Repeat("0123456789abcde ", 64) + "\n"
 	text := strings.Repeat(line, 1<<20/len(line)) + "That is all."
-	root := chaosRoot(t, `{"turns":[{"steps":[{"text":`+string(mustJSON(text))+`}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":`+string(mustJSON(text))+`}]}]}`)
 	p := atPTY(t, root, nil, "chat", "talk")
 	p.expect("Ctrl-D ends.\n")
 	if got := p.expect("That is all."); got+"That is all." != text {
@@ -311,7 +330,7 @@ func mustJSON(v any) []byte {
 
 func TestPTYTrustIsAskedFor(t *testing.T) {
 	for answer, want := range map[string]bool{"y\n": true, "n\n": false, "\n": false, "\x04": false} {
-		root := chaosRoot(t, `{"turns":[]}`)
+		root := folders(t, `{"turns":[]}`)
 		if err := os.WriteFile(filepath.Join(root, "ws", ".mcp.json"), []byte(`{"mcpServers":{"b":{"command":"make"}}}`), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -324,7 +343,7 @@ func TestPTYTrustIsAskedFor(t *testing.T) {
 			code = exitOK
 		}
 		p.ends(code)
-		data, err := os.ReadFile(filepath.Join(root, "settings.json"))
+		data, err := os.ReadFile(filepath.Join(root, "data", "settings.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -340,7 +359,7 @@ func TestPTYConsentInChat(t *testing.T) {
 	needs(t, "bash")
 	for answer, made := range map[string]bool{"y": true, "a": true, "n": false, "N": false} {
 		t.Run(answer, func(t *testing.T) {
-			root := chaosRoot(t, bashOnce)
+			root := folders(t, bashOnce)
 			p := atPTY(t, root, nil, "chat", "make it")
 			p.expect("touch made.txt")
 			p.expect("[y]es once, [a]lways, [n]o, [N]ever: ")
@@ -359,7 +378,7 @@ func TestPTYConsentInChat(t *testing.T) {
 
 func TestPTYConsentInPromptWhoseTextIsPiped(t *testing.T) {
 	needs(t, "bash")
-	root := chaosRoot(t, bashOnce)
+	root := folders(t, bashOnce)
 	in, err := os.Open(filepath.Join(root, "ws", "a.txt"))
 	if err != nil {
 		t.Fatal(err)
@@ -381,7 +400,7 @@ func TestPTYConsentInPromptWhoseTextIsPiped(t *testing.T) {
 func TestPTYFullModeAsksNothing(t *testing.T) {
 	needs(t, "bash")
 	for _, command := range []string{"prompt", "chat"} {
-		root := chaosRoot(t, bashOnce)
+		root := folders(t, bashOnce)
 		p := atPTY(t, root, nil, command, "--mode", "full", "make it")
 		p.expect("Done.")
 		if command == "chat" {
@@ -399,7 +418,7 @@ func TestPTYAQuestionOfTheAgent(t *testing.T) {
 	needs(t, "ask_user_question")
 	play := `{"turns":[{"steps":[{"call":{"name":"ask_user_question","arguments":{"question":"Which one?","options":[{"label":"left (Recommended)","description":"the near one"},{"label":"right","description":"the far one"}]}}}]},{"steps":[{"expect":{"toolResult":"right"}},{"text":"Right it is."}]}]}`
 	for _, command := range []string{"prompt", "chat"} {
-		p := atPTY(t, chaosRoot(t, play), nil, command, "choose")
+		p := atPTY(t, folders(t, play), nil, command, "choose")
 		p.expect("Which one?\n  1. left (Recommended) - the near one\n  2. right - the far one\nnumber or text: ")
 		p.keys("2\n")
 		p.expect("Right it is.")

@@ -168,6 +168,9 @@ var frames = regexp.MustCompile(`(?i)<(/?(?:user|project)_notes)`)
 // document reads and frames notes, so that the model knows whose words these are and where they end.
 func (v *visit) document(scope, at string, f *os.File) (document, int) {
 	text, more, err := readText(f, maxDocBytes)
+	if errors.Is(err, errUnread) {
+		return document{err: err}, -1
+	}
 	text = strings.TrimRight(strings.TrimLeft(text, "\n"), " \t\n")
 	if err != nil || strings.TrimSpace(text) == "" {
 		return document{err: err}, 0

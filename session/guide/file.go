@@ -72,8 +72,8 @@ type kept struct {
 	size int
 }
 
-// remembered gives what make made of f, anew when f changed. make gets the open file and says how many bytes its result holds; fresh tells that
-// it ran.
+// remembered gives what make made of f, anew when f changed. make gets the open file and says how many bytes its result holds,
+// -1 where the next look may find something else; fresh tells that it ran.
 func remembered[T any](m *memory, purpose string, f file, make func(*os.File) (T, int)) (made T, fresh bool, err error) {
 	key := purpose + " " + f.path
 	m.mu.Lock()
@@ -91,7 +91,7 @@ func remembered[T any](m *memory, purpose string, f file, make func(*os.File) (T
 	}
 	defer open.Close()
 	made, size := make(open)
-	if at.Sub(info.ModTime()) > unsure {
+	if size >= 0 && at.Sub(info.ModTime()) > unsure {
 		m.keep(key, kept{info: info, made: made, size: size + len(key)})
 	}
 	return made, true, nil

@@ -9,6 +9,8 @@
 package guide
 
 import (
+	"fmt"
+	"path/filepath"
 	"runtime"
 
 	"github.com/rind-dev/rind/session"
@@ -30,8 +32,8 @@ const (
 type Config struct {
 	DataRoot string // folder of the user's notes and skills; "" for none
 	Home     string // the user's home folder: shown as ~
-	// Trusted tells whether a person trusts exactly what the workspace enables now. It is asked at each request, so it should be cheap. nil:
-	// none is trusted.
+	// Trusted tells whether a person trusts exactly what the workspace (absolute, links resolved) enables now. It is asked at each request,
+	// so it should be cheap. nil: none is trusted.
 	Trusted    func(workspace string) bool
 	Unattended bool   // nobody can be asked
 	OS         string // as told to the model; "" is this system
@@ -78,7 +80,7 @@ func (g *Guide) PartsIn(workspace, folder string) []session.GuidePart {
 
 // HasDoc reports whether there is a RIND.md in the workspace.
 func (g *Guide) HasDoc(workspace string) bool {
-	r, err := roots.Open(workspace)
+	r, err := openWorkspace(workspace)
 	if err != nil {
 		return false
 	}
@@ -110,7 +112,7 @@ type visit struct {
 
 func (g *Guide) visit(workspace string) *visit {
 	v := &visit{g: g, workspace: workspace}
-	r, err := roots.Open(workspace)
+	r, err := openWorkspace(workspace)
 	if err != nil {
 		v.problem("", err)
 		return v
@@ -124,9 +126,21 @@ func (g *Guide) visit(workspace string) *visit {
 		v.problem("", err)
 		return v
 	}
-	v.r, v.trusted = r, g.cfg.Trusted(workspace)
+	v.r = r
+	v.trusted = v.trusts()
 	return v
 }
+
+// openWorkspace opens the folder, which a relative name would make depend on where the process was started.
+func openWorkspace(workspace string) (*roots.Roots, error) {
+	if !filepath.IsAbs(workspace) {
+		return nil, fmt.Errorf("the workspace %q is no absolute path", workspace)
+	}
+	return roots.Open(workspace)
+}
+
+// trusts asks anew whether the workspace is trusted, by the name a person trusts it under: links resolved.
+func (v *visit) trusts() bool { return v.g.cfg.Trusted(v.r.Base()) }
 
 func (v *visit) close() {
 	if v.shelf != nil {

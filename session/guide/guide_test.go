@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -203,6 +204,46 @@ func TestAWorkspaceThatIsGoneCostsOnlyItsParts(t *testing.T) {
 		t.Error("it has a document")
 	}
 	p.problems(t, "cannot be opened")
+}
+
+func TestItMayBeUsedByManyAtOnceWhileFilesChange(t *testing.T) {
+	p := newPlace(t)
+	p.trusted = true
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			for n := range 25 {
+				switch i {
+				case 0:
+					p.put(t, "work/RIND.md", strings.Repeat("x", n+1))
+					p.put(t, "work/.rind/skills/s.md", skill("", "x", strings.Repeat("y", n+1)))
+				case 1:
+					p.guide.Problems(p.work)
+				default:
+					if parts := p.guide.Parts(p.work); parts[0].Key != "system" {
+						t.Errorf("parts %+v", parts)
+					}
+					if s, ok := p.guide.Skill(p.work, "s"); ok && strings.Trim(s.Text, "y") != "" {
+						t.Errorf("skill %+v", s)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestARelativeWorkspaceIsNotTheFolderOfTheProcess(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("RIND.md", []byte("notes"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	g := guide.New(guide.Config{})
+	for _, name := range []string{"", "."} {
+		if parts := g.Parts(name); len(parts) != 1 || g.HasDoc(name) {
+			t.Errorf("%q: %+v", name, parts)
+		}
+	}
 }
 
 // BenchmarkParts is what a request costs when nothing changed.

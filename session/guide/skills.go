@@ -53,7 +53,7 @@ func (g *Guide) Skill(workspace, name string) (session.Skill, bool) {
 		}
 		defer open.Close()
 		h, body, err := readSkill(open)
-		if err != nil || h.name != "" && h.name != name || s.Scope == scopeProject && !g.cfg.Trusted(workspace) {
+		if err != nil || h.name != "" && h.name != name || s.Scope == scopeProject && !v.trusts() {
 			return session.Skill{}, false // it changed under our hands
 		}
 		s.Text = body
@@ -71,7 +71,7 @@ func (v *visit) skills() []found {
 		own, _ = os.Stat(at)
 		v.collect(list, userShelf(at), at, scopeUser)
 	}
-	if project, fresh := v.projectSkills(own); !fresh || v.g.cfg.Trusted(v.workspace) { // what was just read is still what is trusted
+	if project, fresh := v.projectSkills(own); !fresh || v.trusts() { // what was just read is still what is trusted
 		for name, f := range project {
 			list[name] = f
 		}
@@ -220,6 +220,9 @@ type skillMade struct {
 
 func describeSkill(f *os.File) (skillMade, int) {
 	h, _, err := readSkill(f)
+	if errors.Is(err, errUnread) {
+		return skillMade{err: err}, -1
+	}
 	return skillMade{h, err}, len(h.name) + len(h.description)
 }
 

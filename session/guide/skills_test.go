@@ -223,7 +223,7 @@ func TestTheListOfSkillsShortensDescriptionsBeforeItLeavesOutSkills(t *testing.T
 	for _, c := range []struct {
 		skills, chars int // given
 		told, each    int // at most
-	}{{3, 900, 3, 900}, {20, 900, 20, 240}, {60, 900, 60, 80}, {120, 900, 120, 0}, {900, 900, 800, 0}} {
+	}{{3, 900, 3, 900}, {20, 900, 20, 240}, {60, 900, 60, 80}, {120, 900, 120, 0}, {700, 900, 690, 0}} {
 		t.Run(fmt.Sprint(c.skills), func(t *testing.T) {
 			p := newPlace(t)
 			for i := range c.skills {

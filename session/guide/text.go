@@ -10,6 +10,9 @@ import (
 	"unicode/utf8"
 )
 
+// errUnread is wrapped where the operating system failed: the next look may go better.
+var errUnread = errors.New("it cannot be read")
+
 // Why a file is no text.
 var (
 	errUTF16  = errors.New("it is UTF-16 text; save it as UTF-8")
@@ -22,7 +25,7 @@ func readText(f io.Reader, limit int) (text string, more bool, err error) {
 	const mark = "\uFEFF"
 	data, err := io.ReadAll(io.LimitReader(f, int64(limit+len(mark)+1)))
 	if err != nil {
-		return "", false, fmt.Errorf("it cannot be read: %w", cause(err))
+		return "", false, fmt.Errorf("%w: %w", errUnread, cause(err))
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return "", false, errUTF16

@@ -181,6 +181,9 @@ func (r *request) parts(j *judged) (patterns []string, byThemselves bool) {
 		if st.other != "" || !st.plain || len(st.argv) == 0 || j.seen[i].outside != "" || j.seen[i].lost || st.dirs == nil {
 			return nil, false
 		}
+		if stateful[st.program()] && len(j.steps) > 1 {
+			return nil, false // what comes behind it means something else
+		}
 		p, wide := pattern(st)
 		if (!wide || strings.Contains(st.argv[0].text, "/")) && (!st.start || j.place != "" || st.piped) {
 			return nil, false // the same words mean something else there

@@ -16,10 +16,16 @@ var narrow = map[string]bool{
 	"curl": true, "wget": true, "scp": true, "rsync": true, "sftp": true, "ftp": true, "nc": true, "ncat": true, "socat": true, "telnet": true, "gdb": true,
 	"lldb": true, "expect": true, "vim": true, "vi": true, "emacs": true, "nano": true, "ed": true, "ex": true, "systemctl": true, "service": true,
 	"launchctl": true, "mount": true, "umount": true, "tar": true, "unzip": true, "zip": true, "psql": true, "mysql": true, "sqlite3": true, "mongosh": true,
-	"redis-cli": true, "java": true, "dotnet-script": true, "rlwrap": true, "entr": true, "direnv": true, "tmux": true, "screen": true, "make-shell": true,
-	"sort": true, "xxd": true, "tree": true, "env": true, "printenv": true, "git-shell": true, "cmd": true, "cmd.exe": true, "powershell.exe": true,
-	"ts-node": true, "tsx": true, "go-run": true, "R": true, "Rscript": true, "julia": true, "elixir": true, "erl": true, "ghci": true, "scala": true, "groovy": true,
-	"swift": true, "clojure": true, "racket": true, "guile": true, "sbcl": true, "irb": true, "gem-exec": true,
+	"redis-cli": true, "java": true, "dotnet-script": true, "rlwrap": true, "entr": true, "direnv": true, "tmux": true, "screen": true,
+	"sort": true, "xxd": true, "tree": true, "env": true, "printenv": true, "cmd": true, "cmd.exe": true, "powershell.exe": true,
+	"ts-node": true, "tsx": true, "R": true, "Rscript": true, "julia": true, "elixir": true, "erl": true, "ghci": true, "scala": true, "groovy": true,
+	"swift": true, "clojure": true, "racket": true, "guile": true, "sbcl": true, "irb": true,
+}
+
+// stateful are builtins that change what later parts of a command mean.
+var stateful = map[string]bool{
+	"shopt": true, "alias": true, "unalias": true, "enable": true, "hash": true, "set": true, "unset": true, "trap": true, "read": true, "mapfile": true,
+	"readarray": true, "exec": true, "builtin": true, "eval": true, "getopts": true,
 }
 
 // subcommands are programs whose first word says what they do, with the subcommands that have one of their own.

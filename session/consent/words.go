@@ -80,7 +80,7 @@ func (x *expander) begin() {
 func (x *expander) end() {
 	x.cur.text = x.txt.String()
 	if x.wild {
-		x.cur.glob = x.pat.String()
+		x.cur.glob = loose(x.pat.String())
 	}
 	switch {
 	case !x.some && x.cur.text == "":
@@ -89,6 +89,68 @@ func (x *expander) end() {
 	default:
 		x.out[0].known = false // not all of them are here
 	}
+}
+
+// loose is a shell's pattern as one of path.Match, which knows other brackets: they become any one character. It is "" when the pattern
+// has no wildcards.
+func loose(pattern string) string {
+	if !strings.Contains(pattern, "[") {
+		return pattern
+	}
+	var b strings.Builder
+	wild := false
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; c {
+		case '\\':
+			b.WriteByte(c)
+			if i++; i < len(pattern) {
+				b.WriteByte(pattern[i])
+			}
+		case '[':
+			n := bracket(pattern[i:])
+			if n == 0 {
+				b.WriteString(`\[`)
+				continue
+			}
+			b.WriteByte('?')
+			wild = true
+			i += n - 1
+		default:
+			wild = wild || c == '*' || c == '?'
+			b.WriteByte(c)
+		}
+	}
+	if !wild {
+		return ""
+	}
+	return b.String()
+}
+
+// bracket is the length of the bracket expression s begins with; 0 when it is none.
+func bracket(s string) int {
+	i := 1
+	if i < len(s) && (s[i] == '!' || s[i] == '^') {
+		i++
+	}
+	for first := true; i < len(s); first = false {
+		switch {
+		case s[i] == '/':
+			return 0
+		case s[i] == ']' && !first:
+			return i + 1
+		case s[i] == '[' && i+1 < len(s) && strings.IndexByte(":.=", s[i+1]) >= 0:
+			end := strings.Index(s[i+2:], s[i+1:i+2]+"]")
+			if end < 0 {
+				return 0
+			}
+			i += end + 4
+			continue
+		case s[i] == '\\':
+			i++
+		}
+		i++
+	}
+	return 0
 }
 
 // split ends the word where an unquoted value has a space.

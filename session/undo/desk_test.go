@@ -47,7 +47,7 @@ type desk struct {
 	backing *memory.Backing
 	id      session.SessionID
 	outputs func(session.SessionID) string
-	kept    *images.Store
+	kept    session.Images
 	process *process
 }
 
@@ -73,13 +73,21 @@ func inOrder(steps []step) func() step {
 
 func newDesk(t testing.TB, content map[string]string) *desk {
 	t.Helper()
+	return newDeskWith(t, content, nil)
+}
+
+// newDeskWith is newDesk with images of its own.
+func newDeskWith(t testing.TB, content map[string]string, im session.Images) *desk {
+	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := &desk{t: t, root: filepath.Join(top, "w"), backing: memory.NewBacking()}
 	d.outputs = func(id session.SessionID) string { return filepath.Join(top, "outputs", string(id)) }
-	d.kept = images.New(d.outputs, images.Options{})
+	if d.kept = im; im == nil {
+		d.kept = images.New(d.outputs, images.Options{})
+	}
 	if err := os.Mkdir(d.root, 0o755); err != nil {
 		t.Fatal(err)
 	}

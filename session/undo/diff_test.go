@@ -103,7 +103,7 @@ func TestDiffSaysWhatItCannotShow(t *testing.T) {
 }
 
 func TestDiffsTakeLinesOnlyFromTheContentsBeforeAndAfter(t *testing.T) {
-	w := newWriter(t, 5)
+	w := newWriter(t, 5, nil)
 	before := w.d.tree()
 	id := w.turn(15)
 	after := w.d.tree()

@@ -8,9 +8,11 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/images"
 )
 
 // writer draws changes of a workspace's files, and makes them, without knowing anything of undo.
@@ -23,7 +25,7 @@ type writer struct {
 }
 
 // newWriter makes a workspace with files of many kinds.
-func newWriter(t testing.TB, seed uint64) *writer {
+func newWriter(t testing.TB, seed uint64, im session.Images) *writer {
 	t.Helper()
 	w := &writer{r: rand.New(rand.NewPCG(seed, 1))}
 	content := map[string]string{"empty": "", "binary/picture": "\x89PNG\x00\xff\xfe", "latin1": "caf\xe9\n", "utf16": "\xff\xfew\x00"}
@@ -35,7 +37,7 @@ func newWriter(t testing.TB, seed uint64) *writer {
 		}
 	}
 	content["mixed"] = "a\r\n" + w.word() + "\nb\r\nc"
-	w.d = newDesk(t, content)
+	w.d = newDeskWith(t, content, im)
 	for i, path := range slices.Sorted(maps.Keys(content)) {
 		if err := os.Chmod(w.d.at(path), []os.FileMode{0o644, 0o755, 0o600, 0o640}[i%4]); err != nil {
 			t.Fatal(err)
@@ -84,9 +86,32 @@ func (w *writer) step() step {
 	return w.step()
 }
 
+// inMemory holds images without a disk: a thousand flushed files more would only take time.
+type inMemory struct {
+	mu   sync.Mutex
+	held map[string][]byte
+}
+
+func (m *inMemory) Keep(_ context.Context, _ session.SessionID, data []byte) (string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	digest := images.Digest(data)
+	m.held[digest] = slices.Clone(data)
+	return digest, nil
+}
+
+func (m *inMemory) Image(_ context.Context, _ session.SessionID, digest string) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if data, ok := m.held[digest]; ok {
+		return data, nil
+	}
+	return nil, session.ErrNotFound
+}
+
 func TestAThousandRandomChangesAreUndoneTurnByTurnToTheByte(t *testing.T) {
 	t.Parallel() // both wait for the disk most of the time
-	w := newWriter(t, 11)
+	w := newWriter(t, 11, &inMemory{held: map[string][]byte{}})
 	states := []map[string]string{w.d.tree()}
 	var turns []session.TurnID
 	for range 50 {
@@ -116,7 +141,7 @@ func TestAThousandRandomChangesAreUndoneTurnByTurnToTheByte(t *testing.T) {
 func TestExactlyTheFilesTheUserChangedAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(3) {
-		w := newWriter(t, 100+seed)
+		w := newWriter(t, 100+seed, nil)
 		start := w.d.tree()
 		var turns []session.TurnID
 		for range 6 {

@@ -36,7 +36,6 @@ var rooms = []room{
 
 	{path: "session", ours: []string{"protocol"}, third: schema}, // arguments are checked before a tool sees them
 	{path: "session/proc", ours: []string{"protocol"}, third: system, processes: true},
-	{path: "session/proc/contain", third: system},
 	{path: "session/roots", ours: []string{"protocol"}, third: system},
 	{path: "session/settings", ours: []string{"protocol"}},
 	{path: "session/record", ours: []string{"protocol"}},
@@ -64,7 +63,7 @@ var rooms = []room{
 		third: append(schema, "github.com/bmatcuk/doublestar", "github.com/go-git/go-git/v5/plumbing/format/gitignore"),
 	},
 	{path: "session/tool/skill", ours: ground, third: append(schema, "github.com/aymanbagabas/go-udiff")},
-	{path: "session/tool/shell", ours: append([]string{"session/proc/contain"}, ground...), third: schema},
+	{path: "session/tool/shell", ours: ground, third: schema},
 	{
 		path: "session/tool/web", ours: ground,
 		third: append(schema, "golang.org/x/text/encoding"), // the encodings of older pages
@@ -80,7 +79,6 @@ var rooms = []room{
 		path: "cmd/rind",
 		ours: append([]string{
 			"protocol/*", "session/*", "session/store/*", "session/provider/*", "session/tool/*", "dispatcher", "dispatcher/httpapi",
-			"session/proc/contain",
 		}, ground...),
 		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "golang.org/x/tools/txtar"},
 	},

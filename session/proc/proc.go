@@ -2,8 +2,8 @@
 // no descriptor but the three standard ones, and has its output drained whatever the reader does; the whole group is ended with it.
 // docs/containment.md says what dies when, on which system.
 //
-// Each Process owns one goroutine, which starts, awaits and reaps it, and one per output that is drained; they end when the child has ended
-// and its pipes are closed, at the latest a second after the group was killed. Children owns none.
+// Each Process owns a goroutine, on a thread of its own, that has started it, one that awaits and reaps it, and those that drain its output;
+// they end when the child has ended and its pipes are closed, at the latest a second after the group was killed. Children owns none.
 package proc
 
 import (
@@ -35,6 +35,21 @@ type Spec struct {
 	Stdin  io.Reader // nil is empty; it must come to an end for the child to be reaped
 	Stdout io.Writer // nil discards; an error it returns is forgotten, and the rest discarded
 	Stderr io.Writer // likewise; the same as Stdout gets both through one pipe, in order
+	Bounds *Bounds   // nil: none
+}
+
+// Bounds are what a child, and all it starts, may touch (Linux, where Landlock reports a version; elsewhere nothing starts within bounds).
+// Paths are absolute. It does not restrict the network, signals, or changing a file's mode, owner and times.
+type Bounds struct {
+	// Write are the folders and files it may write, with all below; those that do not exist are left out. What lies in a denied folder and is
+	// named here may be read and written all the same.
+	Write []string
+	// Read are folders and files it may read although they lie in what is denied.
+	Read []string
+	// Deny are the folders and files it may neither write nor read. The names in them stay visible.
+	Deny []string
+	// Devices lets it use terminals, and shared memory.
+	Devices bool
 }
 
 // Process is a running child.
@@ -97,24 +112,51 @@ func start(s Spec, owner *Children, token string) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
 	started := make(chan error)
-	go p.run(drains, started)
+	onThread(func() {
+		onlyStandardFiles()
+		if s.Bounds != nil {
+			if err := s.Bounds.restrict(); err != nil {
+				started <- fmt.Errorf("sandbox: %w", err)
+				return
+			}
+		}
+		if err := cmd.Start(); err != nil {
+			started <- err
+			return
+		}
+		started <- nil
+		<-p.done
+	})
 	if err := <-started; err != nil {
+		closeDrains(drains)
 		return nil, fmt.Errorf("start %s: %w", s.Path, err)
 	}
+	p.group.adopt(cmd.Process)
+	go p.run(drains)
 	return p, nil
 }
 
-// run is the life of a child. It starts it as well: the kernel sends the death signal when the thread that forked ends, so this goroutine
-// keeps its thread for as long as the child lives, and takes it along.
-func (p *Process) run(drains []*drain, started chan<- error) {
-	runtime.LockOSThread()
-	onlyStandardFiles()
-	if err := p.cmd.Start(); err != nil {
-		closeDrains(drains)
-		started <- err
-		return
-	}
-	p.group.adopt(p.cmd.Process)
+// onThread runs f on a thread of its own that ends with it: the kernel ties to the thread that forks what a child may touch, and when it is
+// killed. It is never the first thread, which cannot end.
+func onThread(f func()) {
+	go func() {
+		runtime.LockOSThread()
+		if !firstThread() {
+			f()
+			return
+		}
+		locked := make(chan struct{})
+		onThread(func() { // this one is held until that one is on another
+			close(locked)
+			f()
+		})
+		<-locked
+		runtime.UnlockOSThread()
+	}()
+}
+
+// run awaits the end of a child.
+func (p *Process) run(drains []*drain) {
 	copied := make(chan struct{})
 	go func() {
 		var wg sync.WaitGroup
@@ -124,8 +166,6 @@ func (p *Process) run(drains []*drain, started chan<- error) {
 		wg.Wait()
 		close(copied)
 	}()
-	started <- nil
-
 	err := p.awaitEnd()
 	timer := time.NewTimer(drainAfter)
 	select {

@@ -49,3 +49,5 @@ func (p *Process) leftBehind() (l Left) {
 	}
 	return l
 }
+
+func firstThread() bool { return unix.Gettid() == unix.Getpid() }

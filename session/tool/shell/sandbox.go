@@ -41,14 +41,6 @@ func (c *Config) sandbox() string {
 	return offered()
 }
 
-// bounds is what a command may touch. Paths are absolute.
-type bounds struct {
-	write   []string // and everything below
-	read    []string // although it lies in what is private
-	deny    []string // neither read nor written
-	devices bool     // terminals and shared memory
-}
-
 // enclose puts a command into the sandbox, if there is one.
 func (c *running) enclose(spec *proc.Spec, user []string, call session.ToolCall) error {
 	c.sandbox = c.tool.sandbox()
@@ -56,12 +48,12 @@ func (c *running) enclose(spec *proc.Spec, user []string, call session.ToolCall)
 		return nil
 	}
 	home := lookup(user, "HOME")
-	b := bounds{deny: c.tool.Private, devices: !call.Reads}
+	b := proc.Bounds{Deny: c.tool.Private, Devices: !call.Reads}
 	if c.tool.Outputs != nil {
-		b.read = append(b.read, c.tool.Outputs(call.Session)) // where meta.output_path leads
+		b.Read = append(b.Read, c.tool.Outputs(call.Session)) // where meta.output_path leads
 	}
 	temp := os.TempDir()
-	if call.Reads || slices.ContainsFunc(b.deny, func(d string) bool { return within(d, temp) }) {
+	if call.Reads || slices.ContainsFunc(b.Deny, func(d string) bool { return within(d, temp) }) {
 		own, err := os.MkdirTemp("", "rind-command-")
 		if err != nil {
 			return err
@@ -72,18 +64,18 @@ func (c *running) enclose(spec *proc.Spec, user []string, call session.ToolCall)
 		c.temp, temp = own, own
 		spec.Env = with(spec.Env, "TMPDIR", own)
 	}
-	b.write = append(b.write, temp)
+	b.Write = append(b.Write, temp)
 	if call.Reads {
-		b.deny = append(b.deny[:len(b.deny):len(b.deny)], credentials(home)...)
+		b.Deny = append(b.Deny[:len(b.Deny):len(b.Deny)], credentials(home)...)
 	} else {
-		b.write = append(b.write, call.Roots...)
-		b.write = append(b.write, call.Outside...)
+		b.Write = append(b.Write, call.Roots...)
+		b.Write = append(b.Write, call.Outside...)
 		for _, root := range call.Roots {
-			b.write = append(b.write, repository(root)...)
+			b.Write = append(b.Write, repository(root)...)
 		}
-		b.write = append(b.write, caches(user, home)...)
+		b.Write = append(b.Write, caches(user, home)...)
 	}
-	return c.tool.wrap(c.sandbox, spec, b)
+	return wrap(c.sandbox, spec, b)
 }
 
 // credentialFolders are not read by commands that were allowed because they only read. Relative to the home folder.

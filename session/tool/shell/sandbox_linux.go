@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/session/proc"
-	"github.com/rind-dev/rind/session/proc/contain"
 )
 
 // offered looks once for what this system offers.
 var offered = sync.OnceValue(func() string {
 	switch {
-	case contain.Available() > 0:
+	case proc.Landlock() > 0:
 		return landlock
 	case bubblewrapWorks():
 		return bubblewrap
@@ -54,8 +53,8 @@ func installed(program string) bool {
 
 var programs sync.Map
 
-// wrap makes spec start the sandbox that starts the command.
-func (b *bash) wrap(sandbox string, spec *proc.Spec, limits bounds) error {
+// wrap keeps a command within limits.
+func wrap(sandbox string, spec *proc.Spec, limits proc.Bounds) error {
 	if sandbox == bubblewrap {
 		path, err := proc.LookPath(bubblewrapProgram)
 		if err != nil {
@@ -64,22 +63,18 @@ func (b *bash) wrap(sandbox string, spec *proc.Spec, limits bounds) error {
 		spec.Path, spec.Args = path, bubblewrapArgs(limits, spec)
 		return nil
 	}
-	s := contain.Spec{Write: limits.write, Read: limits.read, Deny: limits.deny, Devices: limits.devices}
-	spec.Args = contain.Args(s, spec.Path, spec.Args...)
-	if spec.Path = b.Self; spec.Path == "" {
-		spec.Path = "/proc/self/exe" // also when the file was replaced meanwhile
-	}
+	spec.Bounds = &limits
 	return nil
 }
 
 // bubblewrapArgs are the arguments that run spec within limits. Here what is denied is not there: an empty folder, or the null device, lies
 // over it.
-func bubblewrapArgs(limits bounds, spec *proc.Spec) []string {
+func bubblewrapArgs(limits proc.Bounds, spec *proc.Spec) []string {
 	args := []string{"--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"}
-	for _, path := range limits.write {
+	for _, path := range limits.Write {
 		args = append(args, "--bind-try", path, path)
 	}
-	for _, path := range limits.deny {
+	for _, path := range limits.Deny {
 		switch info, err := os.Stat(path); {
 		case err != nil:
 		case info.IsDir():
@@ -88,7 +83,7 @@ func bubblewrapArgs(limits bounds, spec *proc.Spec) []string {
 			args = append(args, "--ro-bind", "/dev/null", path)
 		}
 	}
-	for _, path := range limits.read {
+	for _, path := range limits.Read {
 		args = append(args, "--ro-bind-try", path, path)
 	}
 	if spec.Dir != "" {

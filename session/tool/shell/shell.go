@@ -38,8 +38,6 @@ type Config struct {
 	Environ func() []string
 	// MaxTime is how long a command may take; 0 is 10 minutes.
 	MaxTime time.Duration
-	// Self is a program whose main calls contain.Main first; "" is this program.
-	Self string
 }
 
 const (

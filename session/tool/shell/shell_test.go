@@ -16,17 +16,11 @@ import (
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
-	"github.com/rind-dev/rind/session/proc/contain"
 	"github.com/rind-dev/rind/session/tool/shell"
 	"github.com/rind-dev/rind/session/tool/tooltest"
 )
 
-func TestMain(m *testing.M) {
-	if contain.Main(os.Args[1:]) {
-		return
-	}
-	goleak.VerifyTestMain(m)
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // desk is a home folder with a workspace and the runtime's data in it, and the tool.
 type desk struct {

@@ -1,4 +1,4 @@
-package contain
+package proc
 
 import (
 	"os"
@@ -6,27 +6,27 @@ import (
 	"strings"
 )
 
-// rules grants what s allows. Landlock only knows grants, each for a folder with all below it; so around what is denied the rights are given
+// rules grants what b allows. Landlock only knows grants, each for a folder with all below it; so around what is denied the rights are given
 // to everything beside it: to the entries of each folder on the way, at the price of listing those folders when a command starts. Two
 // things follow: in a folder on the way nothing new can be made, as the right to do so would hold below it as well; and what others make
 // there later cannot be read by the command. Listing is granted on the way, or "ls ~" would fail, and so the names of what is denied show.
-func (s Spec) rules(r ruleset) error {
-	deny := resolved(s.Deny)
+func (b *Bounds) rules(r ruleset) error {
+	deny := resolved(b.Deny)
 	if err := carve(r, "/", read, deny); err != nil {
 		return err
 	}
-	for _, path := range resolved(s.Read) {
+	for _, path := range resolved(b.Read) {
 		if err := carve(r, path, read, deny); err != nil {
 			return err
 		}
 	}
-	for _, path := range resolved(s.Write) {
+	for _, path := range resolved(b.Write) {
 		if err := carve(r, path, read|write|device, deny); err != nil {
 			return err
 		}
 	}
 	names := devices
-	if s.Devices {
+	if b.Devices {
 		names = append(names[:len(names):len(names)], terminals...)
 	}
 	for _, path := range names {

@@ -1,28 +1,22 @@
-package contain_test
+package proc_test
 
 import (
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
-	"github.com/rind-dev/rind/session/proc/contain"
+	"github.com/rind-dev/rind/session/proc"
 )
-
-func TestMain(m *testing.M) {
-	if contain.Main(os.Args[1:]) {
-		return
-	}
-	os.Exit(m.Run())
-}
 
 // tree is home/{app,cache,data,.ssh} with a file in each, a link from app to data, and one at the side.
 func tree(t *testing.T) string {
 	t.Helper()
-	if contain.Available() == 0 {
+	if proc.Landlock() == 0 {
 		t.Skip("this kernel offers no sandbox")
 	}
 	home, err := filepath.EvalSymlinks(t.TempDir())
@@ -48,28 +42,27 @@ func tree(t *testing.T) string {
 	return home
 }
 
-// run runs a command in the sandbox and reports what it says and whether it succeeded.
-func run(t *testing.T, s contain.Spec, home, command string) (string, bool) {
+// confined runs a command within bounds and reports what it says and whether it succeeded.
+func confined(t *testing.T, b proc.Bounds, home, command string) (string, bool) {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], contain.Args(s, "/bin/sh", "-c", command)...)
-	cmd.Dir, cmd.Env = filepath.Join(home, "app"), append(os.Environ(), "HOME="+home, "LC_ALL=C")
-	out, err := cmd.CombinedOutput()
-	if _, ok := errors.AsType[*exec.ExitError](err); !ok && err != nil {
-		t.Fatal(err)
-	}
-	return string(out), err == nil
+	c, _ := children(t)
+	var out text
+	s := shell(command, &out)
+	s.Dir, s.Env, s.Bounds = filepath.Join(home, "app"), append(s.Env, "HOME="+home, "LC_ALL=C"), &b
+	exit := wait(t, begin(t, c, s))
+	return out.String(), exit.Code == 0
 }
 
 func TestACommandTouchesOnlyWhatItMay(t *testing.T) {
 	home := tree(t)
-	writes := contain.Spec{Write: []string{home + "/app", home + "/cache", home + "/nothing"}, Deny: []string{home + "/data", home + "/nowhere"}}
-	reads := contain.Spec{Write: []string{home + "/cache"}, Deny: []string{home + "/side", home + "/.ssh"}} // side leads to data
-	inner := contain.Spec{Write: []string{home + "/data/inner"}, Deny: []string{home + "/data"}}
-	output := contain.Spec{Write: []string{home + "/app"}, Read: []string{home + "/data/inner"}, Deny: []string{home + "/data"}}
-	around := contain.Spec{Write: []string{home}, Deny: []string{home + "/data"}}
+	writes := proc.Bounds{Write: []string{home + "/app", home + "/cache", home + "/nothing"}, Deny: []string{home + "/data", home + "/nowhere"}}
+	reads := proc.Bounds{Write: []string{home + "/cache"}, Deny: []string{home + "/side", home + "/.ssh"}} // side leads to data
+	inner := proc.Bounds{Write: []string{home + "/data/inner"}, Deny: []string{home + "/data"}}
+	output := proc.Bounds{Write: []string{home + "/app"}, Read: []string{home + "/data/inner"}, Deny: []string{home + "/data"}}
+	around := proc.Bounds{Write: []string{home}, Deny: []string{home + "/data"}}
 	for _, c := range []struct {
 		name string
-		spec contain.Spec
+		spec proc.Bounds
 		cmd  string
 		ok   bool
 	}{
@@ -104,10 +97,10 @@ func TestACommandTouchesOnlyWhatItMay(t *testing.T) {
 		{"beside a folder given to read in a denied one", output, "cat ~/data/f", false},
 		{"a denied folder in a given one", around, "cat ~/data/f", false},
 		{"around a denied folder in a given one", around, "echo x >f && echo x >~/other/new && echo x >~/top", true},
-		{"denied itself", contain.Spec{Write: []string{home + "/app"}, Deny: []string{home + "/app"}}, "cat " + home + "/app/f", false},
+		{"denied itself", proc.Bounds{Write: []string{home + "/app"}, Deny: []string{home + "/app"}}, "cat " + home + "/app/f", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			out, ok := run(t, c.spec, home, c.cmd)
+			out, ok := confined(t, c.spec, home, c.cmd)
 			if ok != c.ok {
 				t.Errorf("succeeded: %v, want %v: %s", ok, c.ok, out)
 			}
@@ -121,33 +114,63 @@ func TestACommandTouchesOnlyWhatItMay(t *testing.T) {
 	}
 }
 
-func TestTheCommandTakesThePlaceOfTheSandboxWithItsCodeAndDescriptors(t *testing.T) {
+func TestBoundsHoldForTheChildOnly(t *testing.T) {
 	home := tree(t)
-	s := contain.Spec{Write: []string{home}, Deny: []string{home + "/data"}}
-	cmd := exec.Command(os.Args[0], contain.Args(s, "/bin/sh", "-c", "echo $$; ls /proc/self/fd; exit 7")...)
-	out, err := cmd.Output()
-	if err == nil || cmd.ProcessState.ExitCode() != 7 {
-		t.Fatal(err)
+	if _, ok := confined(t, proc.Bounds{}, home, "echo x >f"); ok {
+		t.Fatal("it was written")
 	}
-	got := strings.Fields(string(out))
-	if len(got) != 5 || got[0] != strconv.Itoa(cmd.Process.Pid) || strings.Join(got[1:], " ") != "0 1 2 3" { // 3 is the folder that ls reads
-		t.Errorf("pid and descriptors %v", got)
+	var wg sync.WaitGroup
+	for n := range 64 { // on as many threads as there are
+		wg.Go(func() {
+			name := filepath.Join(home, "app", "n"+strconv.Itoa(n))
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(time.Millisecond)
+		})
+	}
+	wg.Wait()
+	if _, ok := confined(t, proc.Bounds{Write: []string{home}}, home, "echo x >f"); !ok {
+		t.Error("a child after it cannot write")
 	}
 }
 
-func TestWhatCannotBeStartedSaysSo(t *testing.T) {
+func TestAConfinedChildHasTheThreeStandardDescriptorsAndItsCode(t *testing.T) {
 	home := tree(t)
-	for _, args := range [][]string{
-		{contain.Command},
-		{contain.Command, "{"},
-		{contain.Command, "{", "/bin/sh"},
-		contain.Args(contain.Spec{}, "/no/such/program"),
-		contain.Args(contain.Spec{Deny: []string{home + "/app"}}, home+"/app/f"),
+	out, _ := confined(t, proc.Bounds{Deny: []string{home + "/data"}}, home, "ls /proc/self/fd; exit 7")
+	if got := strings.Fields(out); strings.Join(got, " ") != "0 1 2 3" { // 3 is the folder that ls reads
+		t.Errorf("descriptors %v", got)
+	}
+}
+
+func TestAProgramThatMayNotBeReadIsNotStarted(t *testing.T) {
+	home := tree(t)
+	path := filepath.Join(home, "data", "program")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := children(t)
+	if _, err := c.Start(proc.Spec{Path: path, Bounds: &proc.Bounds{Deny: []string{home + "/data"}}}); !errors.Is(err, os.ErrPermission) {
+		t.Error(err)
+	}
+}
+
+func BenchmarkStart(b *testing.B) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		b.Skip(err)
+	}
+	for name, bounds := range map[string]*proc.Bounds{
+		"free": nil, "confined": {Write: []string{b.TempDir()}}, "confined, home listed": {Write: []string{b.TempDir()}, Deny: []string{home + "/.ssh", home + "/.cache"}},
 	} {
-		cmd := exec.Command(os.Args[0], args...)
-		out, err := cmd.CombinedOutput()
-		if err == nil || cmd.ProcessState.ExitCode() != 126 || !strings.HasPrefix(string(out), "rind: the command was not started: ") || strings.Count(string(out), "\n") != 1 {
-			t.Errorf("%q: %v, %s", args, err, out)
-		}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				p, err := proc.Start(proc.Spec{Path: "/bin/true", Bounds: bounds})
+				if err != nil {
+					b.Fatal(err)
+				}
+				<-p.Done()
+			}
+		})
 	}
 }

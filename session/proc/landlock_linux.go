@@ -1,13 +1,8 @@
-package contain
+package proc
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"os"
-	"runtime"
-	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -33,14 +28,14 @@ const (
 	onFiles = readFile | writeFile | device // a rule about a file takes no others
 )
 
-// devices are what programs open without meaning a file, and terminals those with Spec.Devices.
+// devices are what programs open without meaning a file, and terminals those with Bounds.Devices.
 var (
 	devices   = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 	terminals = []string{"/dev/ptmx", "/dev/pts", "/dev/shm", "/dev/mqueue"}
 )
 
-// Available reports the version of Landlock this kernel offers, 0 for none that is enough.
-func Available() int {
+// Landlock reports the version of Landlock that this kernel offers, and Spec.Bounds needs; 0 for none that is enough.
+func Landlock() int {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 || int(v) < leastVersion {
 		return 0
@@ -48,26 +43,10 @@ func Available() int {
 	return int(v)
 }
 
-// become restricts this process and executes the command. It comes back only with an error.
-func become(args []string) error {
-	var s Spec
-	if len(args) < 2 {
-		return errors.New("this is not for people: it is how commands are put into the sandbox")
-	}
-	if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	// Rights are a thread's; the one that executes the command hands its own on, and the others end.
-	runtime.LockOSThread()
-	if err := s.restrict(); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // who starts us sees to that as well
-	return &os.PathError{Op: "execute", Path: args[1], Err: syscall.Exec(args[1], args[1:], os.Environ())}
-}
-
-func (s Spec) restrict() error {
-	version := Available()
+// restrict takes rights from the calling thread, for good, and so from what it starts. The goroutine stays on the thread, and the thread ends
+// with it.
+func (b *Bounds) restrict() error {
+	version := Landlock()
 	if version == 0 {
 		return errors.New("this kernel offers no sandbox")
 	}
@@ -81,7 +60,7 @@ func (s Spec) restrict() error {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
 	defer unix.Close(int(fd))
-	if err := s.rules(ruleset{fd: int(fd), handled: handled}); err != nil {
+	if err := b.rules(ruleset{fd: int(fd), handled: handled}); err != nil {
 		return err
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {

@@ -1,0 +1,91 @@
+package anthropic
+
+import (
+	"encoding/json"
+
+	"github.com/rind-dev/rind/session"
+)
+
+type request struct {
+	Model        string        `json:"model"`
+	MaxTokens    int           `json:"max_tokens"`
+	Stream       bool          `json:"stream"`
+	Thinking     *thinking     `json:"thinking,omitempty"`
+	OutputConfig *outputConfig `json:"output_config,omitempty"`
+	Tools        []*toolSpec   `json:"tools,omitempty"`
+	System       []*block      `json:"system,omitempty"`
+	Messages     []*message    `json:"messages"`
+
+	marks int  // cache marks it holds
+	gives bool // it holds thinking of before
+}
+
+type toolSpec struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"input_schema"`
+	Mark        *cacheMark      `json:"cache_control,omitempty"`
+}
+
+// request builds the body. What it says of the past depends on the past alone, so that the provider finds in its cache what it was told
+// before.
+func (m *Model) request(r *session.ModelRequest) (*request, error) {
+	p, err := m.plan(r)
+	if err != nil {
+		return nil, err
+	}
+	body := &request{Model: r.Model, MaxTokens: p.max, Stream: true, Thinking: p.thinking, OutputConfig: p.output}
+	for _, t := range r.Tools {
+		body.Tools = append(body.Tools, &toolSpec{Name: t.Name, Description: t.Description, Schema: schemaOf(t)})
+	}
+	body.System, body.Messages = m.talk(r, p.gives)
+	if p.thinking != nil && p.thinking.Type == thinksOn && !beginsWithThinking(body.Messages) {
+		// With a budget the step whose calls are being answered has to begin with its thinking. Where that is another model's, or there was
+		// none yet, this request goes without.
+		body.Thinking = nil
+	}
+	for _, msg := range body.Messages {
+		body.gives = body.gives || msg.thinks
+	}
+	if !m.refuses(marks()) {
+		body.mark()
+	}
+	return body, nil
+}
+
+func schemaOf(t session.ToolSpec) json.RawMessage {
+	if len(t.Schema) == 0 {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return t.Schema
+}
+
+// cacheMark asks the provider to remember the request up to here.
+type cacheMark struct {
+	Type string `json:"type"`
+}
+
+// mark sets the marks: behind the tools, behind the system's text, and behind the last two messages of the user, so that the next
+// request finds what this one stored, and this one what the last did. Four are allowed.
+func (b *request) mark() {
+	set := func(at **cacheMark) {
+		*at = &cacheMark{Type: "ephemeral"}
+		b.marks++
+	}
+	if n := len(b.Tools); n > 0 {
+		set(&b.Tools[n-1].Mark)
+	}
+	if n := len(b.System); n > 0 {
+		set(&b.System[n-1].Mark)
+	}
+	users := 0
+	for i := len(b.Messages) - 1; i >= 0 && users < 2; i-- {
+		if b.Messages[i].Role != "user" {
+			continue
+		}
+		users++
+		if last, ok := b.Messages[i].Content[len(b.Messages[i].Content)-1].(*block); ok {
+			set(&last.Mark)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,23 +17,20 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/protocol/transcript"
 	"github.com/rind-dev/rind/session"
 )
 
 var update = flag.Bool("update", false, "rewrite the transcripts of fixtures/transcripts")
 
-// TestTranscriptsAreSpokenAsWrittenInBothEnvelopes plays fixtures/transcripts/*.txtar. A file has a script for the model, a talk, and the
-// JSON-RPC codes of its errors. The talk holds, by connection (a letter):
+// TestTranscriptsAreSpokenAsWrittenInBothEnvelopes plays fixtures/transcripts/*.txtar, which are fixtures (docs/fixtures.md) with one section
+// more: codes, the JSON-RPC codes of their errors by connection and id. Connections share a process until the directive "process"; time
+// passes only in "sleep 50ms"; and what only a stage in the same process can do is told it by more directives:
 //
-//	A> 3 session/prompt {"input":"hi"}   a request; the connection is opened with its first one
-//	A< {"kind":"response",…}             what the server writes to it until nothing moves any more
-//	! open GATE, ! sleep 50ms            lets the script, or time, go on
-//	! kill, ! process                    the process dies at once; another one begins, on the session it left
-//	! eof A                              the client closes its end
+//	! open GATE   lets the script go on
+//	! kill A      the process of A dies at once, with all its connections
 //
-// Between two of the client's lines, answers that may overtake events stand first, whatever came first; those to session/prompt and
-// session/replay stand in their place, and so do events but prompt_queued, which belongs to no place of a log. That sequence counts
-// from 1 without a gap, and that the answer to a prompt follows its turn's terminal, is checked on every run. Identifiers are named by where they are seen first, and may be used in requests by that name.
+// What was said between two rows has the order of transcript.Conn.
 func TestTranscriptsAreSpokenAsWrittenInBothEnvelopes(t *testing.T) {
 	files, err := filepath.Glob("../fixtures/transcripts/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -44,13 +42,19 @@ func TestTranscriptsAreSpokenAsWrittenInBothEnvelopes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			script, talk, codes := section(ar, "script"), section(ar, "talk"), section(ar, "codes")
+			rows, err := transcript.Rows(section(ar, "talk"))
+			if err != nil {
+				t.Fatal(err)
+			}
 			got := map[string]*talker{}
 			for _, name := range []string{"rind", "jsonrpc"} {
+				root := t.TempDir()
 				t.Run(name, func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
-						k := &talker{t: t, env: envelopes[name], script: script, names: map[string]string{}, ids: map[string]string{}, counts: map[string]int{}}
-						k.play(talk)
+						k := &talker{t: t, env: envelopes[name], stage: stage{root: root, script: section(ar, "script.json")}}
+						k.stage.unattended = strings.Contains(section(ar, "flags"), "--no-user-question")
+						k.stage.build(t, ar)
+						k.play(rows)
 						got[name] = k
 					})
 				})
@@ -70,14 +74,13 @@ func TestTranscriptsAreSpokenAsWrittenInBothEnvelopes(t *testing.T) {
 				if err := os.WriteFile(file, txtar.Format(ar), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				talk, codes = got["rind"].said.String(), got["jsonrpc"].codes.String()
 			}
 			for name, k := range got {
-				if d := cmp.Diff(strings.Split(talk, "\n"), strings.Split(k.said.String(), "\n")); d != "" {
+				if d := cmp.Diff(strings.Split(section(ar, "talk"), "\n"), strings.Split(k.said.String(), "\n")); d != "" {
 					t.Errorf("%s (-want +got, -update rewrites):\n%s", name, d)
 				}
 			}
-			if d := cmp.Diff(codes, got["jsonrpc"].codes.String()); d != "" {
+			if d := cmp.Diff(section(ar, "codes"), got["jsonrpc"].codes.String()); d != "" {
 				t.Errorf("codes (-want +got):\n%s", d)
 			}
 		})
@@ -95,189 +98,140 @@ func section(ar *txtar.Archive, name string) string {
 
 // talker plays a talk over one envelope and writes down what was said.
 type talker struct {
-	t      *testing.T
-	env    rindv2.Envelope
-	script string
-	names  map[string]string // identifier to its name
-	ids    map[string]string // and back
-	counts map[string]int
+	t     *testing.T
+	env   rindv2.Envelope
+	stage stage
+	names transcript.Names
 
-	world   *world
-	p       *process
-	n       int
-	conns   map[string]*client
-	order   []string
-	told    map[string]int
-	methods map[string]string // by connection and id
-	said    strings.Builder
-	codes   strings.Builder
+	world *world
+	p     *process
+	n     int
+	conns map[string]*spoken
+	order []string
+	said  strings.Builder
+	codes strings.Builder
 }
 
-func (k *talker) play(talk string) {
+// spoken is one connection of a talk.
+type spoken struct {
+	*client
+	p     *process
+	conn  transcript.Conn
+	heard int
+}
+
+func (k *talker) play(rows []transcript.Row) {
 	k.world = newWorld()
-	k.begin("")
-	for _, row := range strings.Split(strings.TrimSuffix(talk, "\n"), "\n") {
-		if len(row) > 2 && row[1] == '<' {
+	k.conns = map[string]*spoken{}
+	k.begin()
+	for _, r := range rows {
+		if r.Said != "" {
 			continue
 		}
-		k.said.WriteString(row + "\n")
+		at := k.said.Len()
 		switch {
-		case row == "" || row[0] == '#':
-			continue
-		case row[0] == '!':
-			k.direct(strings.Fields(row[1:]))
-		case len(row) > 3 && row[1] == '>':
-			k.request(row[:1], row[3:])
-		default:
-			k.t.Fatalf("line of a talk: %q", row)
+		case r.Words != nil:
+			k.direct(r.Words)
+		case r.Method != "":
+			k.request(r)
 		}
-		k.listen()
+		answered := k.listen(r)
+		text := r.Text
+		if r.Method != "" { // ">" promises that the answer is among what follows
+			text = r.Conn + "> " + strings.TrimLeft(r.Text[1:], "> ")
+			if !answered {
+				text = r.Conn + ">> " + strings.TrimLeft(r.Text[1:], "> ")
+			}
+		}
+		said := k.said.String()
+		k.said.Reset()
+		k.said.WriteString(said[:at] + text + "\n" + said[at:])
 	}
 	k.p.end()
-	for _, id := range k.ids {
+	for _, id := range k.names.IDs("session") {
 		if _, err := k.p.store.Session(context.Background(), session.SessionID(id)); err == nil {
 			k.p.sound(id)
 		}
 	}
 }
 
-func (k *talker) begin(id string) {
+func (k *talker) begin() {
 	k.n++
-	k.p = launch(k.t, k.world, fmt.Sprint("process", k.n), k.script, session.SessionID(id))
-	k.conns, k.told, k.methods, k.order = map[string]*client{}, map[string]int{}, map[string]string{}, nil
+	k.p = k.stage.launch(k.t, k.world, fmt.Sprint("process", k.n))
 }
 
 func (k *talker) direct(words []string) {
-	switch words[0] {
-	case "open":
+	k.t.Helper()
+	if words[0] == "process" {
+		k.begin()
+		return
+	}
+	if len(words) != 2 {
+		k.t.Fatalf("unknown directive %q", words)
+	}
+	c := k.conns[words[1]]
+	switch {
+	case words[0] == "open":
 		k.p.play.Open(words[1])
-	case "sleep":
+	case words[0] == "sleep":
 		d, err := time.ParseDuration(words[1])
 		if err != nil {
 			k.t.Fatal(err)
 		}
 		time.Sleep(d)
-	case "kill":
-		k.p.kill()
-		k.conns, k.order = map[string]*client{}, nil
-	case "process":
-		k.begin(k.ids["<session1>"])
-	case "eof":
-		_ = k.conns[words[1]].hangUp()
+	case words[0] == "kill" && c != nil:
+		c.p.kill() // nothing it says after this was said by the process that died
+		k.order = slices.DeleteFunc(k.order, func(conn string) bool { return k.conns[conn].p == c.p })
+	case words[0] == "eof" && c != nil:
+		_ = c.hangUp()
 	default:
 		k.t.Fatalf("unknown directive %q", words)
 	}
 }
 
-var nameUse = regexp.MustCompile(`<[a-z_]+[0-9]+>`)
-
-func (k *talker) request(conn, row string) {
-	c := k.conns[conn]
+func (k *talker) request(r transcript.Row) {
+	c := k.conns[r.Conn]
 	if c == nil {
-		c = k.p.connect(k.env)
-		k.conns[conn] = c
-		k.order = append(k.order, conn)
+		c = &spoken{client: k.p.connect(k.env), p: k.p}
+		k.conns[r.Conn] = c
+		k.order = append(k.order, r.Conn)
 	}
-	id, rest, _ := strings.Cut(row, " ")
-	method, params, _ := strings.Cut(rest, " ")
-	params = nameUse.ReplaceAllStringFunc(params, func(name string) string {
-		if id := k.ids[name]; id != "" {
-			return id
-		}
-		k.t.Errorf("nothing was named %s: %s", name, row)
-		return name
-	})
-	k.methods[conn+id] = method
-	c.ask(id, method, params)
+	params := k.names.Real(r.Params)
+	if left := nameUse.FindString(params); left != "" {
+		k.t.Errorf("nothing was named %s: %s", left, r.Text)
+	}
+	c.conn.Asked(r.ID, r.Method)
+	c.ask(r.ID, r.Method, params)
 }
 
-// listen writes down what came.
-func (k *talker) listen() {
+var nameUse = regexp.MustCompile(`<[a-z_]+[0-9]+>`)
+
+// listen writes down what came, and reports whether it holds the answer to r.
+func (k *talker) listen(r transcript.Row) (answered bool) {
 	synctest.Wait()
 	for _, conn := range k.order {
-		lines := k.conns[conn].got()
-		fresh := lines[k.told[conn]:]
-		k.told[conn] = len(lines)
-		gapFree(k.t, lines)
-		var first, rest []*line
-		for _, l := range fresh {
-			m := k.methods[conn+l.id]
-			if l.has("prompt_queued") || l.id != "" && m != "session/prompt" && m != "session/replay" && m != "rind/session/compact" && m != "shutdown" {
-				first = append(first, l)
-			} else {
-				rest = append(rest, l)
-			}
-		}
-		for _, l := range append(first, k.settled(conn, lines, rest)...) {
-			fmt.Fprintf(&k.said, "%s< %s\n", conn, k.stable(l.raw))
+		c := k.conns[conn]
+		lines := c.got()
+		var fresh [][]byte
+		for _, l := range lines[c.heard:] {
+			fresh = append(fresh, []byte(l.raw))
+			answered = answered || conn == r.Conn && l.id != "" && l.id == r.ID
 			if l.err != nil {
 				fmt.Fprintf(&k.codes, "%s %s %d\n", conn, l.id, l.err.Code)
 			}
 		}
+		c.heard = len(lines)
+		ordered, err := c.conn.Order(fresh)
+		if err != nil {
+			k.t.Error(err)
+		}
+		for _, raw := range ordered {
+			fmt.Fprintf(&k.said, "%s< %s\n", conn, k.names.Stable(strings.ReplaceAll(string(raw), filepath.ToSlash(k.stage.root), "$ROOT")))
+		}
 	}
-}
-
-// settled puts the answers to prompts right behind the terminals of their turns, which they must follow: a next turn may begin in between,
-// or not.
-func (k *talker) settled(conn string, all, fresh []*line) []*line {
-	var out []*line
-	for _, l := range fresh {
-		turn := l.text("turn_id")
-		if k.methods[conn+l.id] != "session/prompt" || l.id == "" || l.err != nil || turn == "" || l.text("outcome") == "waiting" {
-			out = append(out, l)
-			continue
-		}
-		ends := func(e *line) bool { return e.turn == turn && terminal(e) }
-		if end, answer := place(all, ends), place(all, func(e *line) bool { return e == l }); end < 0 || end > answer {
-			k.t.Errorf("answer before the terminal of its turn: %s", l.raw)
-		}
-		at := place(out, ends)
-		if at < 0 {
-			out = append(out, l)
-			continue
-		}
-		out = append(out[:at+1:at+1], append([]*line{l}, out[at+1:]...)...)
-	}
-	return out
+	return answered
 }
 
 func terminal(l *line) bool {
 	return l.has("turn_completed") || l.has("turn_failed") || l.has("turn_cancelled")
-}
-
-var (
-	unstable  = regexp.MustCompile(`(\\?"([a-z_]+)\\?":\\?")?([0-9a-f]{32}|[0-9]{8}_[0-9]{6}_[0-9a-f]{8})\b`)
-	times     = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|\+00:00)`)
-	lists     = regexp.MustCompile(`"(capabilities|methods)":\["[^\]]*\]`)
-	live      = regexp.MustCompile(`^(\{"kind":"event","method":"[a-z/]+","sequence":)[0-9]+,`)
-	shortened = regexp.MustCompile(`Resumed session \S+:`)
-	commands  = regexp.MustCompile(`"commands":\[\{.*\}\],"providers"`)
-)
-
-// stable replaces identifiers by names and times by a word; of initialize's lists only that they are there is told.
-func (k *talker) stable(s string) string {
-	s = lists.ReplaceAllString(s, `"$1":["…"]`)
-	s = commands.ReplaceAllString(s, `"commands":["…"],"providers"`)
-	s = times.ReplaceAllString(s, "<time>")
-	s = shortened.ReplaceAllString(s, "Resumed session <short>:")
-	s = live.ReplaceAllString(s, "$1<n>,")
-	return unstable.ReplaceAllStringFunc(s, func(m string) string {
-		g := unstable.FindStringSubmatch(m)
-		name := k.names[g[3]]
-		if name == "" {
-			what := strings.TrimSuffix(g[2], "_id")
-			switch {
-			case strings.Contains(g[3], "_"):
-				what = "session"
-			case what == "user_message":
-				what = "message"
-			case what == "":
-				what = "id"
-			}
-			k.counts[what]++
-			name = fmt.Sprintf("<%s%d>", what, k.counts[what])
-			k.names[g[3]], k.ids[name] = name, g[3]
-		}
-		return g[1] + name
-	})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/rind-dev/rind/session/settings"
 )
 
-// fixtureWait bounds how long an answer, or the first line after a request that is not waited for, may take.
+// fixtureWait bounds how long the lines that belong behind one row of a talk may take.
 const fixtureWait = 30 * time.Second
 
 func fixtureCommand(std *streams) *cobra.Command {
@@ -46,7 +46,7 @@ func fixtureCommand(std *streams) *cobra.Command {
 		})
 	}
 	play("record", "Run the client's lines of FILE against COMMAND and write down what it says", func(ctx context.Context, file string, command []string) error {
-		ar, said, err := playFixture(ctx, file, command)
+		ar, said, err := playFixture(ctx, file, command, false)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func fixtureCommand(std *streams) *cobra.Command {
 		return os.WriteFile(file, txtar.Format(ar), 0o644)
 	})
 	play("check", "Run the client's lines of FILE against COMMAND and compare; exit code 1 where a line differs", func(ctx context.Context, file string, command []string) error {
-		ar, said, err := playFixture(ctx, file, command)
+		ar, said, err := playFixture(ctx, file, command, true)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func compareTalk(out io.Writer, want, got string) error {
 }
 
 // playFixture runs the client's lines of a fixture and returns the talk as it came out.
-func playFixture(ctx context.Context, file string, command []string) (*txtar.Archive, string, error) {
+func playFixture(ctx context.Context, file string, command []string, check bool) (*txtar.Archive, string, error) {
 	ar, err := txtar.ParseFile(file)
 	if err != nil {
 		return nil, "", err
@@ -113,14 +113,17 @@ func playFixture(ctx context.Context, file string, command []string) (*txtar.Arc
 	if err := unpackFixture(root, ar); err != nil {
 		return nil, "", err
 	}
-	p := &player{ctx: ctx, root: root, command: command, talks: map[string]*talker{}}
-	defer p.end()
-	for _, row := range strings.Split(strings.TrimRight(talk, "\n"), "\n") {
-		if err := p.row(row); err != nil {
-			return nil, "", err
-		}
+	rows, err := transcript.Rows(talk)
+	if err != nil {
+		return nil, "", exitf(exitUsage, "%s: %v", file, err)
 	}
-	p.end()
+	p := &player{
+		ctx: ctx, root: root, command: command, check: check, talks: map[string]*talker{}, spoken: make(chan spoken, 64), over: make(chan struct{}),
+	}
+	defer p.end()
+	if err := p.play(rows); err != nil && !errors.Is(err, errSilent) {
+		return nil, "", err
+	}
 	return ar, p.said.String(), nil
 }
 
@@ -159,6 +162,9 @@ type player struct {
 	ctx     context.Context
 	root    string
 	command []string
+	check   bool // lines are waited for as the fixture has them; else until the command is quiet
+	spoken  chan spoken
+	over    chan struct{} // closed at the end of the talk: nobody listens
 	names   transcript.Names
 	talks   map[string]*talker
 	order   []string
@@ -169,58 +175,93 @@ type player struct {
 type talker struct {
 	p     *proc.Process
 	in    *io.PipeWriter
-	lines chan []byte
+	conn  transcript.Conn
+	fresh [][]byte
+	ended bool
 }
 
-// row plays one line of the talk: "A> 1 method {params}" waits for its answer, "A>> …" only for the next line, "! eof A" closes the input.
-func (p *player) row(row string) error {
-	switch {
-	case len(row) > 2 && row[1] == '<':
-		return nil
-	case row == "" || row[0] == '#':
-		p.said.WriteString(row + "\n")
-		return nil
-	case strings.HasPrefix(row, "! eof "):
-		p.said.WriteString(row + "\n")
-		t := p.talks[strings.TrimPrefix(row, "! eof ")]
-		if t == nil {
-			return exitf(exitUsage, "no connection for %q", row)
+// spoken is a line of a process, nil at its end.
+type spoken struct {
+	by   *talker
+	line []byte
+}
+
+// play plays the client's rows and writes down what the server says to each.
+func (p *player) play(rows []transcript.Row) error {
+	for i, r := range rows {
+		if r.Said != "" {
+			continue
 		}
-		_ = t.in.Close()
-		return p.listen(strings.TrimPrefix(row, "! eof "), func([]byte) bool { return false })
+		p.said.WriteString(r.Text + "\n")
+		var err error
+		switch {
+		case r.Method != "":
+			err = p.ask(r)
+		case r.Words != nil:
+			err = p.direct(r.Words)
+		default:
+			continue
+		}
+		if err == nil {
+			err = p.listen(r, rows, i)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	letter, rest, ok := strings.Cut(row, "> ")
-	wait := true
-	if strings.HasSuffix(letter, ">") {
-		letter, wait = strings.TrimSuffix(letter, ">"), false
-	}
-	id, call, ok2 := strings.Cut(rest, " ")
-	if !ok || !ok2 || len(letter) != 1 {
-		return exitf(exitUsage, "not a line of a talk: %q", row)
-	}
-	method, params, _ := strings.Cut(call, " ")
-	t, err := p.talker(letter)
+	return nil
+}
+
+// errSilent ends a talk whose due lines do not come; what came is compared.
+var errSilent = errors.New("lines are missing")
+
+func (p *player) ask(r transcript.Row) error {
+	t, err := p.talker(r.Conn)
 	if err != nil {
 		return err
 	}
-	p.said.WriteString(row + "\n")
-	line := `{"kind":"request","request_id":` + id + `,"method":"` + method + `"`
-	if params != "" {
-		line += `,"params":` + p.names.Real(params)
+	line := `{"kind":"request","request_id":` + r.ID + `,"method":"` + r.Method + `"`
+	if r.Params != "" {
+		line += `,"params":` + p.names.Real(r.Params)
 	}
+	t.conn.Asked(r.ID, r.Method)
 	if _, err := io.WriteString(t.in, line+"}\n"); err != nil {
 		return exitf(exitFailed, "the command does not read: %v", err)
 	}
-	return p.listen(letter, func(got []byte) bool {
-		if !wait {
-			return true
+	return nil
+}
+
+// direct follows a directive: "eof A" closes an input, "kill A" kills a process, "sleep 50ms" waits; "process" says that the next letter is
+// another process, as each is.
+func (p *player) direct(words []string) error {
+	bad := exitf(exitUsage, "not a directive of a talk: %q", strings.Join(words, " "))
+	if len(words) == 1 && words[0] == "process" {
+		return nil
+	}
+	if len(words) != 2 {
+		return bad
+	}
+	t := p.talks[words[1]]
+	switch {
+	case words[0] == "sleep":
+		d, err := time.ParseDuration(words[1])
+		if err != nil {
+			return bad
 		}
-		var r struct {
-			Kind string          `json:"kind"`
-			ID   json.RawMessage `json:"request_id"`
+		select {
+		case <-time.After(d):
+		case <-p.ctx.Done():
+			return context.Cause(p.ctx)
 		}
-		return json.Unmarshal(got, &r) == nil && r.Kind == "response" && string(r.ID) == id
-	})
+	case t == nil || words[0] != "eof" && words[0] != "kill":
+		return bad
+	case words[0] == "kill":
+		t.p.Kill()
+		fallthrough
+	default:
+		_ = t.in.Close()
+	}
+	return nil
 }
 
 func (p *player) talker(letter string) (*talker, error) {
@@ -235,21 +276,28 @@ func (p *player) talker(letter string) (*talker, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &talker{p: child, in: w, lines: make(chan []byte, 1024)}
+	t := &talker{p: child, in: w}
 	go func() { // ends with the child
 		<-child.Done()
 		_ = in.Close()
 		_ = sink.Close()
 	}()
-	go func() { // ends with the child's output
-		defer close(t.lines)
+	go func() { // ends with the child's output, or with the talk
 		r := bufio.NewReader(out)
 		for {
 			line, err := r.ReadBytes('\n')
 			if err != nil {
+				line = nil
+			} else {
+				line = bytes.TrimRight(line, "\n")
+			}
+			select {
+			case p.spoken <- spoken{t, line}:
+			case <-p.over: // nobody listens, but the child has to be able to end
+			}
+			if err != nil {
 				return
 			}
-			t.lines <- bytes.TrimRight(line, "\n")
 		}
 	}()
 	p.talks[letter] = t
@@ -257,59 +305,101 @@ func (p *player) talker(letter string) (*talker, error) {
 	return t, nil
 }
 
-// listen writes down what a process says up to the line that enough takes, or its end.
-func (p *player) listen(letter string, enough func([]byte) bool) error {
-	t := p.talks[letter]
-	var last []byte
-	flush := func() {
-		if last != nil {
-			p.said.WriteString(letter + "< " + p.names.Stable(strings.ReplaceAll(string(last), filepath.ToSlash(p.root), "$ROOT")) + "\n")
-		}
-		last = nil
+// listen takes in what the processes say to row i, and writes it down in the order transcripts have.
+func (p *player) listen(r transcript.Row, rows []transcript.Row, i int) error {
+	limit := time.Now().Add(fixtureWait)
+	var err error
+	for !p.heard(r, rows, i) && err == nil {
+		err = p.hear(r, limit)
 	}
-	defer flush()
-	limit := time.NewTimer(fixtureWait)
-	defer limit.Stop()
-	for {
-		select {
-		case line, open := <-t.lines:
-			if !open {
-				return nil
-			}
-			if last != nil && transcript.Merges(last, line) {
-				line = transcript.Joined(last, line)
-			} else {
-				flush()
-			}
-			last = line
-			if enough(line) {
-				return nil
-			}
-		case <-limit.C:
-			return exitf(exitFailed, "no answer within %s", fixtureWait)
-		case <-p.ctx.Done():
-			return context.Cause(p.ctx)
+	if errors.Is(err, errQuiet) {
+		err = nil
+	}
+	for _, letter := range p.order {
+		t := p.talks[letter]
+		lines, fault := t.conn.Order(t.fresh)
+		t.fresh = nil
+		for _, line := range lines {
+			p.said.WriteString(letter + "< " + p.names.Stable(strings.ReplaceAll(string(line), filepath.ToSlash(p.root), "$ROOT")) + "\n")
 		}
+		if fault != nil {
+			return exitf(exitFailed, "%v", fault)
+		}
+	}
+	return err
+}
+
+// heard reports whether all lines that the fixture has behind row i have come.
+func (p *player) heard(r transcript.Row, rows []transcript.Row, i int) bool {
+	if !p.check {
+		return false
+	}
+	due := transcript.Due(rows, i)
+	for _, letter := range p.order {
+		if t := p.talks[letter]; !t.ended && !t.conn.Said(t.fresh, due[letter]) {
+			return false
+		}
+	}
+	return !r.Waits || p.answered(r)
+}
+
+// answered reports whether a request is among what came.
+func (p *player) answered(r transcript.Row) bool {
+	t := p.talks[r.Conn]
+	for _, line := range t.fresh {
+		var l struct {
+			Kind string          `json:"kind"`
+			ID   json.RawMessage `json:"request_id"`
+		}
+		if json.Unmarshal(line, &l) == nil && l.Kind == "response" && string(l.ID) == r.ID {
+			return true
+		}
+	}
+	return t.ended
+}
+
+// fixtureQuiet is how long nothing must be said for a recording to go on.
+const fixtureQuiet = 400 * time.Millisecond
+
+// errQuiet ends the listening of a recording.
+var errQuiet = errors.New("nothing more is said")
+
+// hear waits for one more line of any process.
+func (p *player) hear(r transcript.Row, limit time.Time) error {
+	late := time.Until(limit)
+	quiet := !p.check && (!r.Waits || p.answered(r))
+	if quiet {
+		late = min(late, fixtureQuiet)
+	}
+	timer := time.NewTimer(max(late, 0))
+	defer timer.Stop()
+	select {
+	case s := <-p.spoken:
+		if s.line == nil {
+			s.by.ended = true
+			return nil
+		}
+		s.by.fresh = append(s.by.fresh, s.line)
+		return nil
+	case <-timer.C:
+		if quiet {
+			return errQuiet
+		}
+		return errSilent
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
 	}
 }
 
 // end closes every input and waits for the processes, which are killed when they do not end by themselves.
 func (p *player) end() {
+	close(p.over)
 	for _, letter := range p.order {
-		t := p.talks[letter]
-		_ = t.in.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		for open := true; open; {
-			select {
-			case _, open = <-t.lines:
-			case <-ctx.Done():
-				open = false
-			}
-		}
-		if _, err := t.p.Wait(ctx); err != nil && !errors.Is(err, io.ErrClosedPipe) {
-			_ = err // how it ended is not part of the talk
-		}
-		cancel()
+		_ = p.talks[letter].in.Close()
 	}
-	p.order = nil
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for _, letter := range p.order {
+		_, _ = p.talks[letter].p.Wait(ctx) // how it ended is not part of the talk
+	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	unstable  = regexp.MustCompile(`(\\?"([a-z_]+)\\?":\\?")?([0-9a-f]{32}|[0-9]{8}_[0-9]{6}_[0-9a-f]{8})\b`)
+	unstable  = regexp.MustCompile(`(\\?"([a-z_]+)\\?":\\?")?([0-9a-f]{64}|[0-9a-f]{32}|[0-9]{8}_[0-9]{6}_[0-9a-f]{8})\b`)
 	times     = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|\+00:00)`)
 	lists     = regexp.MustCompile(`"(capabilities|methods)":\["[^\]]*\]`)
 	live      = regexp.MustCompile(`^(\{"kind":"event","method":"[a-z/]+","sequence":)[0-9]+,`)
@@ -22,6 +22,8 @@ var (
 	estimated = regexp.MustCompile(`"(input_tokens|total_tokens|output_tokens|context_usage_percent)":[0-9.e-]+`)
 	asOf      = regexp.MustCompile(`("as_of_sequence":)[0-9]+`)
 	places    = regexp.MustCompile(`"(cursor|head_cursor|next_cursor|task_cursor|sequence)":([1-9][0-9]*)`)
+	preamble  = regexp.MustCompile(`("id":"system","ts":"[^"]*","role":"system","content":)"(?:[^"\\]|\\.)*"`)
+	offered   = regexp.MustCompile(`(There is no tool [^.]*\. Tools: )[^.]*\.`)
 	quoted    = regexp.MustCompile(`"(<cursor[0-9]+>)"`)
 	named     = regexp.MustCompile(`<[a-z_]+[0-9]+>`)
 )
@@ -34,7 +36,7 @@ type Names struct {
 }
 
 // Stable replaces what differs from run to run: identifiers by names; times, durations and the version by a word; a live event's sequence, which
-// is checked elsewhere; of initialize's lists only that they are there is kept.
+// is checked elsewhere; of initialize's lists, the system prompt and the tools offered only that they are there is kept.
 func (n *Names) Stable(line string) string {
 	if n.names == nil {
 		n.names, n.ids, n.counts = map[string]string{}, map[string]string{}, map[string]int{}
@@ -48,6 +50,8 @@ func (n *Names) Stable(line string) string {
 	if strings.Contains(s, `"anchor":"estimate"`) {
 		s = estimated.ReplaceAllString(s, `"$1":"<n>"`)
 	}
+	s = preamble.ReplaceAllString(s, `$1"…"`)
+	s = offered.ReplaceAllString(s, "$1….")
 	s = shortened.ReplaceAllString(s, "Resumed session <short>:")
 	s = live.ReplaceAllString(s, "$1<n>,")
 	s = asOf.ReplaceAllString(s, `$1"<n>"`)
@@ -57,6 +61,12 @@ func (n *Names) Stable(line string) string {
 	})
 	return unstable.ReplaceAllStringFunc(s, func(m string) string {
 		g := unstable.FindStringSubmatch(m)
+		switch {
+		case g[2] == "history_digest":
+			return g[1] + "<digest>"
+		case len(g[3]) == 64: // of a content, which is the same in every run
+			return m
+		}
 		return g[1] + n.name(g[3], g[2])
 	})
 }
@@ -90,6 +100,18 @@ func (n *Names) Real(line string) string {
 		}
 		return name
 	})
+}
+
+// IDs are the identifiers that were named what, as "session", in the order of their names.
+func (n *Names) IDs(what string) []string {
+	var ids []string
+	for i := 1; ; i++ {
+		id, ok := n.ids[fmt.Sprintf("<%s%d>", what, i)]
+		if !ok {
+			return ids
+		}
+		ids = append(ids, id)
+	}
 }
 
 // piece is an event line as far as merging needs it.

@@ -1,6 +1,9 @@
 package transcript
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestWhatDiffersFromRunToRunGetsAName(t *testing.T) {
 	var n Names
@@ -14,6 +17,16 @@ func TestWhatDiffersFromRunToRunGetsAName(t *testing.T) {
 	}
 	if got := n.Stable(`{"cursor":41,"head_cursor":41,"next_cursor":7,"as_of_sequence":3,"x":{"cursor":0}}`); got != `{"cursor":"<cursor1>","head_cursor":"<cursor1>","next_cursor":"<cursor2>","as_of_sequence":"<n>","x":{"cursor":0}}` {
 		t.Errorf("cursors: %s", got)
+	}
+	digest := strings.Repeat("0123456789abcdef", 4)
+	if got := n.Stable(`{"sha256":"` + digest + `","history_digest":"` + digest + `"}`); got != `{"sha256":"`+digest+`","history_digest":"<digest>"}` {
+		t.Errorf("digests: %s", got)
+	}
+	if got := n.Stable(`{"id":"system","ts":"x","role":"system","content":"a \" b"},"There is no tool \"x\". Tools: a, b."`); got != `{"id":"system","ts":"x","role":"system","content":"…"},"There is no tool \"x\". Tools: …."` {
+		t.Errorf("what depends on the program: %s", got)
+	}
+	if ids := n.IDs("session"); len(ids) != 1 || ids[0] != "20260102_030405_0a1b2c3d" {
+		t.Errorf("sessions: %v", ids)
 	}
 	if real := n.Real(`{"after_cursor":"<cursor2>"}`); real != `{"after_cursor":7}` {
 		t.Errorf("real cursor: %s", real)

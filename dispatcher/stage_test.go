@@ -1,0 +1,98 @@
+package dispatcher_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/provider/script"
+	"github.com/rind-dev/rind/session/tool/ask"
+	"github.com/rind-dev/rind/session/tool/files"
+	"github.com/rind-dev/rind/session/tool/plan"
+)
+
+// stage is what a transcript is played on: what the program is composed of, but for the store, which is in memory, and commands, which are
+// not run.
+type stage struct {
+	root       string // $ROOT of the transcript; the workspace is ws in it
+	script     string
+	unattended bool // --no-user-question
+}
+
+// build unpacks the workspace of a transcript.
+func (s *stage) build(t failer, ar *txtar.Archive) {
+	t.Helper()
+	if err := os.MkdirAll(s.workspace(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range ar.Files {
+		if !strings.HasPrefix(f.Name, "ws/") {
+			continue
+		}
+		path := filepath.Join(s.root, filepath.FromSlash(f.Name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, f.Data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (s *stage) workspace() string { return filepath.Join(s.root, "ws") }
+
+// launch starts a process on the stage.
+func (s *stage) launch(t failer, w *world, instance string) *process {
+	t.Helper()
+	p := &process{t: t, play: script.Must(s.script), tools: &tools{}, store: w.Open(instance)}
+	models := scripted{p.play}
+	offered := []session.Tool{files.ReadFile(), files.WriteFile(nil), plan.UpdatePlan(), bash()}
+	if !s.unattended {
+		offered = append(offered, ask.UserQuestion())
+	}
+	policy, guide := consenting{}, session.PlainGuide("You work on code.")
+	loop, err := session.NewLoop(session.Loop{Models: models, Tools: offered, Policy: policy, Guide: guide, Unattended: s.unattended})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, Policy: policy, Guide: guide, IDs: &w.ids})
+	p.d = dispatcher.New(dispatcher.Config{
+		Sessions: p.all, Workspace: s.workspace(), Version: "0.0.0",
+		Guide: guide,
+		Setup: func() dispatcher.Setup { return dispatcher.Setup{SettingsFound: true} },
+		Providers: func() []rindv2.Provider {
+			return []rindv2.Provider{{ID: "play", Name: "play", Methods: []string{"api_key"}, Configured: true, Source: "none"}}
+		},
+	})
+	return p
+}
+
+// bash is the double of the tool: it runs nothing. "sleep" waits until the call is cancelled, every other command is done at once.
+func bash() session.Tool {
+	schema := json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"],"additionalProperties":false}`)
+	return &tool{session.ToolSpec{Name: "bash", Description: "d", Kind: "execute", Schema: schema}, func(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error) {
+		if bytes.Contains(c.Arguments, []byte("sleep")) {
+			<-ctx.Done()
+			return session.ToolResult{}, context.Cause(ctx)
+		}
+		return session.ToolResult{Data: map[string]any{"status": "completed", "exit_code": 0, "stdout": "done\n", "stderr": ""}}, nil
+	}}
+}
+
+// consenting is the double of the policy of consent: what writes or runs is asked for.
+type consenting struct{ session.Policy }
+
+func (consenting) Judge(_ context.Context, _ string, spec session.ToolSpec, call session.ToolCall) (session.Verdict, error) {
+	if spec.ReadOnly || spec.Kind == "think" {
+		return session.Verdict{Effect: "allow"}, nil
+	}
+	return session.Verdict{Effect: "ask", Title: spec.Name}, nil
+}

@@ -185,7 +185,15 @@ func reason(err error) string {
 		return "its certificate is not of a known authority (" + e.Error() + ")"
 	}
 	if e, ok := errors.AsType[*net.OpError](err); ok {
-		return e.Err.Error()
+		before := ""
+		for ok {
+			if e.Op == "proxyconnect" {
+				before = "the proxy that the environment names: "
+			}
+			err = e.Err
+			e, ok = errors.AsType[*net.OpError](err)
+		}
+		return before + line(err.Error(), 300)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it closed the connection"

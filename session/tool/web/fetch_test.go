@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -75,10 +76,10 @@ func TestALongPageIsCutAtItsLimitWithAMark(t *testing.T) {
 }
 
 func TestABodyWithoutEndIsReadToItsLimitOnly(t *testing.T) {
-	sent := 0
+	var sent atomic.Int64
 	at := handle(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
-		for chunk := bytes.Repeat([]byte("y"), 64<<10); ; sent += len(chunk) {
+		for chunk := bytes.Repeat([]byte("y"), 64<<10); ; sent.Add(int64(len(chunk))) {
 			if _, err := w.Write(chunk); err != nil {
 				return
 			}
@@ -87,6 +88,34 @@ func TestABodyWithoutEndIsReadToItsLimitOnly(t *testing.T) {
 	res := fetch(t, local(), at)
 	if res.Meta["truncated"] != true || res.Meta["total_chars"] != maxBody {
 		t.Errorf("meta %v %s", res.Meta, res.Error)
+	}
+	if n := sent.Load(); n > maxBody+32<<20 { // what the buffers of two sockets may hold, and much more
+		t.Errorf("the server got rid of %d bytes", n)
+	}
+}
+
+// drawn counts what is read of it.
+type drawn struct {
+	io.Reader
+	n int
+}
+
+func (d *drawn) Read(p []byte) (int, error) {
+	n, err := d.Reader.Read(p)
+	d.n += n
+	return n, err
+}
+
+func TestNoMoreOfABodyIsDrawnThanItsLimit(t *testing.T) {
+	d := &drawn{Reader: strings.NewReader(strings.Repeat("x", 1<<20))}
+	b, err := read(&http.Response{Header: http.Header{"Content-Type": {"text/plain"}}, Body: io.NopCloser(d)}, 1000)
+	if err != nil || !b.cut || len(b.data) != 1000 || d.n != 1001 {
+		t.Errorf("%d bytes drawn for %d, cut %v: %v", d.n, len(b.data), b.cut, err)
+	}
+	d = &drawn{Reader: strings.NewReader("x")}
+	b, err = read(&http.Response{Header: http.Header{"Content-Type": {"image/png"}}, Body: io.NopCloser(d)}, 1000)
+	if err != nil || d.n != 0 || b.kind != "image/png" {
+		t.Errorf("%d bytes of an image drawn, %q: %v", d.n, b.kind, err)
 	}
 }
 

@@ -35,6 +35,7 @@ func (t *talk) hear(line *told) error {
 	case *protocol.UserQuestionAnswered:
 		t.resolved(b.ToolCallID, b.Answer)
 	case *protocol.QueuedInputDelivered:
+		delete(t.steered, b.InputID)
 		t.screen.line(t.screen.colour.dim("(told the agent) ") + t.screen.cut(b.Input, 18))
 	case *protocol.QueuedInputReturned:
 		return t.returned(b)

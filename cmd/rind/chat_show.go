@@ -117,6 +117,8 @@ func (s *screen) entry(b protocol.Body) {
 		s.result(b)
 	case *protocol.TokenStatsUpdated:
 		s.stats = &b.Stats
+	case *protocol.TaskUpdated:
+		s.task(b)
 	case *protocol.ContextCompacted:
 		s.line(s.colour.dim("(the conversation so far was summarised for the model)"))
 	}
@@ -208,6 +210,24 @@ func (s *screen) result(b *protocol.ToolResult) {
 		s.line(s.colour.red(s.cut(text, 0)))
 	default:
 		s.line("  ok" + took)
+	}
+}
+
+// task shows how a command in the background ended.
+func (s *screen) task(b *protocol.TaskUpdated) {
+	var task struct {
+		Command  string
+		Status   string
+		ExitCode int `json:"exit_code"`
+	}
+	_ = json.Unmarshal(b.Task, &task)
+	switch task.Status {
+	case "completed", "failed":
+		s.linef("• in the background: %s", s.cut(task.Command, 20))
+		s.linef("  exit %d", task.ExitCode)
+	case "cancelled", "timed_out", "lost":
+		s.linef("• in the background: %s", s.cut(task.Command, 20))
+		s.linef("  %s", plainLine(task.Status))
 	}
 }
 

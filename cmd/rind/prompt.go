@@ -69,6 +69,7 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 	if !validMode(f.mode) {
 		return usageError{fmt.Errorf("--mode must be ask, edit, read or full, not %q", f.mode)}
 	}
+	ignorePipe()        // an answer that nobody takes ends the turn, not the process in the middle of it
 	var person *os.File // standard input may be the prompt: answers are read from the terminal itself
 	if isTerminal(std.err) {
 		if tty, err := openTerminal(); err == nil {
@@ -205,8 +206,10 @@ func (sh *shower) turn(ctx context.Context, req session.PromptRequest) error {
 	ended := make(chan end, 1)
 	sh.session.Prompt(req, func(o session.Outcome, err error) { ended <- end{o, err} })
 	sigs := make(chan os.Signal, 2)
-	signal.Notify(sigs, stopSignals()...)
-	defer signal.Stop(sigs)
+	if stop := heeded(); len(stop) > 0 { // Notify without signals takes all of them
+		signal.Notify(sigs, stop...)
+		defer signal.Stop(sigs)
+	}
 	stop := make(chan struct{})
 	defer close(stop)
 	var over *end

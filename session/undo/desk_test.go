@@ -99,11 +99,11 @@ func newDeskWith(t testing.TB, content map[string]string, im session.Images) *de
 }
 
 // start starts a process whose tools keep what they replace in im.
-func (d *desk) start(name string, im session.Images) *process {
+func (d *desk) start(name string, im session.Images, more ...session.Tool) *process {
 	d.t.Helper()
 	p := &process{store: d.backing.Open(name)}
 	loop, err := session.NewLoop(session.Loop{
-		Models: p, Policy: consent{}, Tools: []session.Tool{files.WriteFile(im), files.EditFile(im), &shell{p}},
+		Models: p, Policy: consent{}, Tools: append(more, files.WriteFile(im), files.EditFile(im), &commands{p}),
 	})
 	if err != nil {
 		d.t.Fatal(err)
@@ -171,14 +171,14 @@ func (consent) Judge(_ context.Context, _ string, _ session.ToolSpec, call sessi
 	return session.Verdict{Effect: "allow", Outside: []string{args.Path}}, nil
 }
 
-// shell runs the commands of a script.
-type shell struct{ p *process }
+// commands runs the commands of a script.
+type commands struct{ p *process }
 
-func (*shell) Spec() session.ToolSpec {
+func (*commands) Spec() session.ToolSpec {
 	return session.ToolSpec{Name: "command", Description: "d", Kind: "execute", Schema: json.RawMessage(`{"type":"object"}`)}
 }
 
-func (s *shell) Run(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+func (s *commands) Run(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 	return session.ToolResult{Data: "ok", Touched: s.p.run()}, nil
 }
 

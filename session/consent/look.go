@@ -148,7 +148,10 @@ func named(t string) []string {
 	}
 	var out []string
 	if strings.HasPrefix(t, "-") {
-		if _, v, ok := strings.Cut(t, "="); ok {
+		if flag, v, ok := strings.Cut(t, "="); ok {
+			if flag == "--exclude" || flag == "--exclude-dir" {
+				return nil // what is left out
+			}
 			out = append(out, v)
 		} else if len(t) > 2 && t[1] != '-' && (strings.ContainsAny(t[2:], "/~") || strings.HasPrefix(t[2:], ".")) {
 			out = append(out, t[2:])

@@ -12,23 +12,28 @@ type gitReader struct {
 	check func(args []word) bool
 }
 
-// Flags that make git run programs or write, of everything that shows differences. --output-indicator-* and --oneline stay allowed:
-// they are longer, not shorter.
-var gitDiff = []string{"--output", "--ext-diff", "--textconv", "-O", "--show-signature"}
+// gitMore are flags that make git run programs or write. Most subcommands that know none of them show differences at some place, and then
+// take them. --oneline and its like stay allowed: only what is shorter than a flag stands for it.
+var gitMore = []string{"--output", "--ext-diff", "--textconv", "--filters", "-O", "--open-files-in-pager", "--show-signature"}
 
-var gitReaders = map[string]gitReader{
-	"status": {}, "rev-parse": {no: []string{"--parseopt"}}, "ls-files": {}, "ls-tree": {}, "describe": {}, "rev-list": {no: gitDiff}, "name-rev": {}, "merge-base": {},
-	"for-each-ref": {check: unsigned}, "show-ref": {}, "count-objects": {}, "check-ignore": {}, "check-attr": {}, "cherry": {}, "version": {},
-	"log": {no: gitDiff, check: unsigned}, "diff": {no: gitDiff}, "show": {no: gitDiff, check: unsigned}, "whatchanged": {no: gitDiff, check: unsigned},
-	"diff-tree": {no: gitDiff}, "diff-index": {no: gitDiff}, "diff-files": {no: gitDiff},
-	"shortlog": {no: gitDiff, check: unsigned},
-	"blame":    {no: []string{"--textconv"}}, "annotate": {no: []string{"--textconv"}},
-	"cat-file": {no: []string{"--textconv", "--filters"}},
-	"grep":     {no: []string{"-O", "--open-files-in-pager", "--textconv", "--ext-grep"}},
-	"branch":   {check: listsBranches}, "tag": {check: listsTags}, "remote": {check: listsRemotes}, "stash": {check: showsStash}, "reflog": {check: showsReflog},
-	"worktree": {check: func(a []word) bool { return len(a) > 0 && a[0].text == "list" }},
-	"config":   {check: func(a []word) bool { return len(a) == 2 && a[0].text == "--get" }},
+// gitReaders are the subcommands that only read without those flags, and what else has to hold of their words.
+var gitReaders = map[string]func(args []word) bool{
+	"status": anyhow, "ls-files": anyhow, "ls-tree": anyhow, "describe": anyhow, "rev-list": unsigned, "name-rev": anyhow, "merge-base": anyhow, "for-each-ref": unsigned,
+	"show-ref": anyhow, "count-objects": anyhow, "check-ignore": anyhow, "check-attr": anyhow, "cherry": anyhow, "version": anyhow, "log": unsigned, "diff": anyhow, "show": unsigned,
+	"whatchanged": unsigned, "diff-tree": unsigned, "diff-index": anyhow, "diff-files": anyhow, "shortlog": unsigned, "blame": anyhow, "annotate": anyhow, "cat-file": anyhow,
+	"grep": func(args []word) bool {
+		return !slices.ContainsFunc(args, func(w word) bool { return group.MatchString(w.text) && strings.Contains(w.text, "O") })
+	},
+	"rev-parse": anyhow, "branch": listsBranches, "tag": listsTags, "remote": listsRemotes,
+	"stash":    func(a []word) bool { return len(a) > 0 && (a[0].text == "list" || a[0].text == "show") && unsigned(a) },
+	"reflog":   func(a []word) bool { return len(a) == 0 || a[0].text == "show" && unsigned(a) },
+	"worktree": func(a []word) bool { return len(a) > 0 && a[0].text == "list" },
+	"config":   func(a []word) bool { return len(a) == 2 && a[0].text == "--get" },
 }
+
+var group = regexp.MustCompile(`^-[^-]`)
+
+func anyhow([]word) bool { return true }
 
 // gitReads tells whether a call of git only reads. Of the flags before the subcommand only those that change nothing else are
 // understood: -c would set a program to be run.
@@ -37,7 +42,7 @@ func gitReads(args []word) bool {
 	if !ok {
 		return false
 	}
-	row, ok := gitReaders[sub]
+	check, ok := gitReaders[sub]
 	if !ok {
 		return false
 	}
@@ -45,22 +50,14 @@ func gitReads(args []word) bool {
 		if w.text == "--" {
 			break
 		}
-		if !strings.HasPrefix(w.text, "-") {
-			continue
-		}
-		for _, no := range row.no {
-			name, _, _ := strings.Cut(w.text, "=")
-			switch {
-			case strings.HasPrefix(no, "--"):
-				if strings.HasPrefix(w.text, "--") && len(name) > 2 && strings.HasPrefix(no, name) {
-					return false
-				}
-			case strings.HasPrefix(w.text, no), sub == "grep" && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, no[1:]):
+		name, _, _ := strings.Cut(w.text, "=")
+		for _, more := range gitMore {
+			if strings.HasPrefix(more, "--") && strings.HasPrefix(w.text, "--") && strings.HasPrefix(more, name) || !strings.HasPrefix(more, "--") && strings.HasPrefix(w.text, more) {
 				return false
 			}
 		}
 	}
-	return row.check == nil || row.check(rest)
+	return check(rest)
 }
 
 // gitSub finds the subcommand; ok is false when a flag before it is not understood.
@@ -116,25 +113,4 @@ func listsTags(args []word) bool     { return lists(args, tagFlags, tagTaking) }
 
 func listsRemotes(args []word) bool {
 	return len(args) == 0 || len(args) == 1 && (args[0].text == "-v" || args[0].text == "--verbose") || len(args) == 2 && args[0].text == "get-url"
-}
-
-func showsStash(args []word) bool {
-	if len(args) == 0 || args[0].text != "list" && args[0].text != "show" {
-		return false
-	}
-	for _, w := range args[1:] {
-		for _, no := range gitDiff {
-			if name, _, _ := strings.Cut(w.text, "="); len(name) > 1 && (strings.HasPrefix(no, "--") && strings.HasPrefix(w.text, "--") && strings.HasPrefix(no, name) || no == "-O" && strings.HasPrefix(w.text, no)) {
-				return false
-			}
-		}
-	}
-	return unsigned(args)
-}
-
-func showsReflog(args []word) bool {
-	if len(args) > 0 && args[0].text != "show" && !strings.HasPrefix(args[0].text, "-") {
-		return false
-	}
-	return showsStash(append([]word{{text: "show"}}, args...))
 }

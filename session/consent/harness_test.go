@@ -60,6 +60,12 @@ func (p *place) another() *consent.Policy {
 	return consent.New(consent.Config{Rules: p.store, Home: "/home/me", DataRoot: p.data, Temp: os.TempDir(), Now: func() time.Time { return p.now }})
 }
 
+func newStore(t testing.TB) *memory.Store {
+	s := memory.New()
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 var specs = map[string]session.ToolSpec{
 	"bash":       {Name: "bash", Kind: "execute"},
 	"read_file":  {Name: "read_file", Kind: "read", ReadOnly: true},

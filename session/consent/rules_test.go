@@ -154,7 +154,9 @@ func TestRulesAreListedRevokedAndSeenFromOtherProcesses(t *testing.T) {
 	p := newPlace(t)
 	ctx := context.Background()
 	other := p.another()
-	see := func(policy *consent.Policy) string { return short(p.judgeBy(policy, "ask", "bash", args{"command": "npm test"})) }
+	see := func(policy *consent.Policy) string {
+		return short(p.judgeBy(policy, "ask", "bash", args{"command": "npm test"}))
+	}
 	if see(p.policy) != "ask" || see(other) != "ask" {
 		t.Fatal("asks before anything was remembered")
 	}

@@ -89,8 +89,8 @@ type state struct {
 
 var bash = syntax.Variant(syntax.LangBash)
 
-// parse reads text as a shell command.
-func parse(text string) (*syntax.File, error) {
+// parse reads text as a shell command. With an error come the statements before it, which a shell that reads line by line runs.
+func parse(text string) ([]*syntax.Stmt, error) {
 	if len(text) > mostBytes {
 		return nil, errTooMuch
 	}
@@ -111,17 +111,22 @@ func parse(text string) (*syntax.File, error) {
 	if most > mostNesting {
 		return nil, errTooMuch // the parser nests as deeply as the text does
 	}
-	return syntax.NewParser(bash).Parse(strings.NewReader(text), "")
+	var list []*syntax.Stmt
+	err := syntax.NewParser(bash).Stmts(strings.NewReader(text), func(x *syntax.Stmt) bool {
+		list = append(list, x)
+		return true
+	})
+	return list, err
 }
 
 func (s *scanner) scan(text string, st state) (after []string) {
-	f, err := parse(text)
-	if err != nil {
-		s.failed = err
-		return st.dirs
-	}
 	st.src = text
-	return s.stmts(f.Stmts, st)
+	list, err := parse(text)
+	after = s.stmts(list, st)
+	if err != nil && s.failed == nil {
+		s.failed = err
+	}
+	return after
 }
 
 // nested scans a command that is a word of another.

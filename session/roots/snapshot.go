@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -52,13 +53,12 @@ type Snapshot struct {
 
 // seen is one file.
 type seen struct {
-	size        int64
-	mtime       time.Time
-	inode       uint64
-	ctime       int64
-	held        bool
-	content     []byte
-	contentHash [sha256.Size]byte
+	size    int64
+	mtime   time.Time
+	inode   uint64
+	ctime   int64
+	held    bool
+	content []byte
 }
 
 // Difference is one file that is not as it was.
@@ -76,14 +76,14 @@ func (r *Roots) Snapshot(ctx context.Context, limits SnapshotLimits) *Snapshot {
 	s := &Snapshot{r: r, limits: limits, at: time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
-	var bytes int64
+	var size int64
 	if s.files, s.unknown = s.walk(ctx); s.unknown {
 		return s
 	}
 	for _, f := range s.files {
-		bytes += f.size
+		size += f.size
 	}
-	if len(s.files) <= limits.HeldFiles && bytes <= limits.HeldBytes {
+	if len(s.files) <= limits.HeldFiles && size <= limits.HeldBytes {
 		s.hold(ctx)
 	}
 	return s
@@ -167,7 +167,7 @@ func (s *Snapshot) hold(ctx context.Context) {
 		if !ok || int64(len(data)) != f.size {
 			continue // it is changing right now
 		}
-		f.held, f.content, f.contentHash = true, data, sha256.Sum256(data)
+		f.held, f.content = true, data
 		s.files[path] = f
 	}
 }
@@ -253,7 +253,7 @@ func (s *Snapshot) differs(path string, old, now seen) bool {
 		return true
 	}
 	data, ok := s.read(path, now.size)
-	return !ok || sha256.Sum256(data) != old.contentHash
+	return !ok || !bytes.Equal(data, old.content)
 }
 
 func (s *Snapshot) digest(path string) string {

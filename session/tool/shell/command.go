@@ -136,8 +136,14 @@ func (c *running) close() {
 	if c.output != nil {
 		c.output.close()
 	}
-	if c.temp != "" {
-		_ = os.RemoveAll(c.temp)
+	if c.temp == "" {
+		return
+	}
+	for range 3 { // what has detached itself may be making a file in it
+		if os.RemoveAll(c.temp) == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestLongOutputKeepsHeadAndTailAndTheRestIsInAFile(t *testing.T) {
 	}{
 		{"seq 1 100000", numbers(1, 100_000), "1\n2\n3\n", "99999\n100000\n", func(d told) string { return d.Stdout }},
 		{"seq 1 3000", numbers(1, 3000), "1\n", "\n3000\n", func(d told) string { return d.Stdout }},
-		{"seq 1 100000 >&2; echo end", numbers(1, 100_000) + "end\n", "1\n", "100000\n", func(d told) string { return d.Stderr }},
+		{"seq 1 100000 >&2; sleep 0.2; echo end", numbers(1, 100_000) + "end\n", "1\n", "100000\n", func(d told) string { return d.Stderr }},
 		{`head -c 50000 /dev/zero | tr '\0' '"'`, strings.Repeat(`"`, 50_000), `"""`, `"""`, func(d told) string { return d.Stdout }},
 		{`for i in $(seq 20000); do printf '\342\202\254'; done`, strings.Repeat("€", 20_000), "€€", "€€", func(d told) string { return d.Stdout }},
 	} {

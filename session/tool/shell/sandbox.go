@@ -52,7 +52,10 @@ func (c *running) enclose(spec *proc.Spec, user []string, call session.ToolCall)
 	if c.tool.Outputs != nil {
 		b.Read = append(b.Read, c.tool.Outputs(call.Session)) // where meta.output_path leads
 	}
-	temp := os.TempDir()
+	temp := lookup(user, "TMPDIR")
+	if temp == "" {
+		temp = "/tmp"
+	}
 	if call.Reads || slices.ContainsFunc(b.Deny, func(d string) bool { return within(d, temp) }) {
 		own, err := os.MkdirTemp("", "rind-command-")
 		if err != nil {

@@ -1,0 +1,226 @@
+package anthropic_test
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/provider/anthropic"
+	"github.com/rind-dev/rind/session/provider/providertest"
+)
+
+func TestTheProviderNamesItsFaultsInItsOwnWords(t *testing.T) {
+	api := func(kind, message string) string {
+		return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%q},"request_id":"req_1"}`, kind, message)
+	}
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		fault  session.Fault
+		says   string
+	}{
+		"key":                       {401, api("authentication_error", "invalid x-api-key"), session.FaultAuth, "invalid x-api-key"},
+		"permission":                {403, api("permission_error", "Your API key does not have permission to use the specified resource."), session.FaultAuth, "permission"},
+		"model":                     {404, api("not_found_error", "model: claude-zero"), session.FaultModel, "claude-zero"},
+		"rate":                      {429, api("rate_limit_error", "This request would exceed your organization's rate limit of 40,000 input tokens per minute."), session.FaultRate, "40,000"},
+		"overloaded":                {529, api("overloaded_error", "Overloaded"), session.FaultServer, "Overloaded"},
+		"api":                       {500, api("api_error", "Internal server error"), session.FaultServer, "Internal"},
+		"timeout":                   {504, api("timeout_error", "Request timed out"), session.FaultTimeout, "timed out"},
+		"timeout without a body":    {504, "", session.FaultTimeout, "504"},
+		"bad request":               {400, api("invalid_request_error", "messages: roles must alternate"), session.FaultRejected, "alternate"},
+		"too long":                  {400, api("invalid_request_error", "prompt is too long: 208310 tokens > 200000 maximum"), session.FaultContext, "208310"},
+		"too long with the answer":  {400, api("invalid_request_error", "input length and `max_tokens` exceed context limit: 190000 + 21333 > 200000, decrease input length or `max_tokens` and try again"), session.FaultContext, "190000"},
+		"too large for HTTP":        {413, api("request_too_large", "Request exceeds the maximum size"), session.FaultContext, "maximum size"},
+		"too large, by a proxy":     {413, "<html>413</html>", session.FaultContext, "413"},
+		"too large, another status": {400, api("request_too_large", "Request exceeds the maximum size"), session.FaultContext, ""},
+		"credit":                    {400, api("invalid_request_error", "Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."), session.FaultQuota, "credit balance"},
+		"usage limit":               {400, api("invalid_request_error", "You have reached your specified API usage limits. You will regain access on 2027-01-01 at 00:00 UTC."), session.FaultQuota, "2027-01-01"},
+		"billing":                   {402, api("billing_error", "There's an issue with your billing."), session.FaultQuota, "billing"},
+		"billing, another status":   {403, api("billing_error", "There's an issue with your billing."), session.FaultQuota, ""},
+		"spend limit, by its code":  {400, `{"type":"error","error":{"type":"invalid_request_error","message":"No.","details":{"error_code":"contract_spend_limit_reached"}}}`, session.FaultQuota, "No."},
+		"a plan that has no more":   {429, api("rate_limit_error", "Extra usage is required for long context requests."), session.FaultQuota, "Extra usage"},
+		"a proxy's words":           {500, `{"error":"upstream is down"}`, session.FaultServer, "upstream is down"},
+		"a proxy's message":         {502, `{"message":"no upstream"}`, session.FaultServer, "no upstream"},
+		"FastAPI":                   {422, `{"detail":[{"loc":["body"],"msg":"Field required","type":"missing"}]}`, session.FaultRejected, "Field required"},
+		"a page":                    {502, "<html><h1>Bad Gateway</h1></html>", session.FaultServer, "502 Bad Gateway"},
+		"plain text":                {500, "upstream connect error", session.FaultServer, "500 Internal Server Error: upstream connect error"},
+		"a message of no words":     {400, `{"error":{"type":"invalid_request_error","message":""}}`, session.FaultRejected, "400 Bad Request"},
+	} {
+		e := faultOf(t, reply(t, providertest.JSON(test.status, test.body)))
+		if e.Fault != test.fault || e.Status != test.status || !strings.Contains(e.Message, test.says) {
+			t.Errorf("%s: %s, status %d, %q, want %s with %q", name, e.Fault, e.Status, e.Message, test.fault, test.says)
+		}
+	}
+}
+
+func TestTheProvidersNumberOfARequestIsKeptForItsSupport(t *testing.T) {
+	e := faultOf(t, reply(t, providertest.JSON(500, `{}`).With("Request-Id", "req_011CSHoEeqs5C35K2UUqR7Fy")))
+	if e.Cause == nil || !strings.Contains(e.Cause.Error(), "req_011CSHoEeqs5C35K2UUqR7Fy") {
+		t.Errorf("cause %v", e.Cause)
+	}
+}
+
+func TestARetryDateIsReadByTheServersClock(t *testing.T) {
+	year := time.Now().AddDate(1, 0, 0).UTC() // the server's clock is a year ahead
+	r := providertest.JSON(429, `{}`).With("Date", year.Format(http.TimeFormat)).With("Retry-After", year.Add(7*time.Second).Format(http.TimeFormat))
+	if e := faultOf(t, reply(t, r)); e.RetryAfter != 7*time.Second {
+		t.Errorf("after %v, want 7s", e.RetryAfter)
+	}
+}
+
+func TestTheKeyIsSentToItsHostAndToldToNobody(t *testing.T) {
+	const key = "CANARY-7f3a" // no shape gives it away
+	other := providertest.NewServer(t)
+	other.Always(good("from the other host"))
+	say := func(status int, text string) providertest.Reply {
+		return providertest.JSON(status, `{"type":"error","error":{"type":"authentication_error","message":"`+text+`"}}`).With("Request-Id", key)
+	}
+	server := providertest.NewServer(t,
+		say(401, "invalid x-api-key: "+key), say(500, "C\\u0041NARY-7f3a"), providertest.Body(400, "text/plain", key+key), providertest.Body(200, key, key),
+		providertest.SSE(`{"type":"error","error":{"type":"api_error","message":"`+key+`"}}`), providertest.SSE(begin, key),
+		providertest.Redirect(307, other.URL()+"/v1/messages"), providertest.Redirect(308, other.URL()+"/v1/messages?"+key), providertest.Redirect(302, other.URL()),
+		providertest.Redirect(307, "https://"+strings.TrimPrefix(other.URL(), "http://")), providertest.Redirect(307, "/again"), good("x"),
+		providertest.JSON(401, `{"error":{"message":"`+key+`"}}`), providertest.Redirect(307, other.URL()+"/v1/models"))
+	m := model(t, providertest.Endpoint{URL: server.URL(), Key: key})
+	check := func(what string, err error) {
+		t.Helper()
+		e, ok := err.(*session.ModelError)
+		if !ok {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if told := fmt.Sprintf("%v %+v %v", e, *e, e.Cause); strings.Contains(told, "CANARY") {
+			t.Errorf("%s: the key is told: %s", what, told)
+		}
+	}
+	for _, what := range []string{"401", "500 in other letters", "400", "200 of an odd type", "in the stream", "no JSON", "307", "308", "302", "307 to https"} {
+		check(what, providertest.Collect(t.Context(), t, m, providertest.Hello()).Err)
+	}
+	if a := providertest.Collect(t.Context(), t, m, providertest.Hello()); a.Text != "x" || a.Err != nil {
+		t.Errorf("a redirect on the same host: %q, %v", a.Text, a.Err)
+	}
+	for _, what := range []string{"list", "list redirected"} {
+		_, err := m.List(t.Context())
+		check(what, err)
+	}
+	for _, r := range server.Requests() {
+		if !cmp.Equal(r.Header.Values("X-Api-Key"), []string{key}) {
+			t.Errorf("%s went with the keys %q", r.Path, r.Header.Values("X-Api-Key"))
+		}
+	}
+	if n := len(other.Requests()); n > 0 {
+		t.Errorf("the other host got %+v", other.Requests())
+	}
+	server.Close()
+	check("nobody there", providertest.Collect(t.Context(), t, m, providertest.Hello()).Err)
+}
+
+func TestHeadersOfTheSettingsWinOverOurs(t *testing.T) {
+	server := providertest.NewServer(t, good("x"), good("x"))
+	for _, headers := range []map[string]string{nil, {"authorization": "Bearer tok-1234", "anthropic-version": "2099-01-01", "anthropic-beta": "a,b", "host": "example.test"}} {
+		if a := providertest.Collect(t.Context(), t, model(t, providertest.Endpoint{URL: server.URL(), Headers: headers}), providertest.Hello()); a.Err != nil {
+			t.Fatal(a.Err)
+		}
+	}
+	plain, own := server.Requests()[0], server.Requests()[1]
+	if plain.Header.Values("X-Api-Key") != nil || plain.Header.Values("Anthropic-Beta") != nil {
+		t.Errorf("without a key: %v", plain.Header)
+	}
+	if own.Host != "example.test" || own.Header.Get("Authorization") != "Bearer tok-1234" || !cmp.Equal(own.Header.Values("Anthropic-Version"), []string{"2099-01-01"}) || own.Header.Get("Anthropic-Beta") != "a,b" {
+		t.Errorf("%s %v", own.Host, own.Header)
+	}
+}
+
+func TestSettingsThatCannotWorkAreRefusedWithoutTheirSecrets(t *testing.T) {
+	for name, cfg := range map[string]anthropic.Config{
+		"no scheme":        {BaseURL: "localhost:1234/CANARY"},
+		"another scheme":   {BaseURL: "ftp://me:CANARY@host"},
+		"a broken address": {BaseURL: "http://me:CANARY@ho st\x7f"},
+		"a key of lines":   {BaseURL: "http://host", Key: "CANARY\nCANARY"},
+		"a header's name":  {BaseURL: "http://host", Headers: map[string]string{"X Y": "CANARY"}},
+		"a header's value": {BaseURL: "http://host", Headers: map[string]string{"X": "CANARY\r\nY: z"}},
+		"no such file":     {BaseURL: "http://host", CAFile: filepath.Join(t.TempDir(), "none.pem")},
+	} {
+		cfg.Name = "mine"
+		if _, err := anthropic.New(cfg); err == nil || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), "mine") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheAddressMayEndAsOtherClientsWriteIt(t *testing.T) {
+	for base, want := range map[string]string{"": "https://api.anthropic.com/v1/messages", "https://host/v1/": "https://host/v1/messages", " https://host/sub ": "https://host/sub/v1/messages"} {
+		asked := ""
+		m, err := anthropic.New(anthropic.Config{BaseURL: base, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked = r.URL.String()
+			return &http.Response{StatusCode: 500, Request: r, Body: readCloser{strings.NewReader("")}}, nil
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		providertest.Collect(t.Context(), t, m, providertest.Hello())
+		if asked != want {
+			t.Errorf("%q asks %s, want %s", base, asked, want)
+		}
+	}
+}
+
+func TestAnOwnAuthorityIsTrustedOnlyWhenNamed(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(wire.Text("x") + wire.End(session.FinishStop, session.Usage{})))
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // that we hang up is what is tested
+	server.StartTLS()
+	defer server.Close()
+	authority := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, fault := range map[string]session.Fault{"": session.FaultNetwork, authority: ""} {
+		m, err := anthropic.New(anthropic.Config{Name: "test", BaseURL: server.URL, CAFile: file})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := providertest.Collect(t.Context(), t, m, providertest.Hello())
+		if a.Fault() != fault || fault == session.FaultNetwork && !strings.Contains(a.Err.Error(), "caFile") {
+			t.Errorf("with the file %q: %v", file, a.Err)
+		}
+		_ = m.Close()
+	}
+}
+
+func TestATransportOfTheCallersIsUsed(t *testing.T) {
+	server := providertest.NewServer(t, good("x"))
+	used := 0
+	inner := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
+	defer inner.CloseIdleConnections()
+	m, err := anthropic.New(anthropic.Config{BaseURL: server.URL(), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		used++
+		return inner.RoundTrip(r)
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := providertest.Collect(t.Context(), t, m, providertest.Hello()); a.Err != nil || used != 1 {
+		t.Errorf("used %d times, %v", used, a.Err)
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+type readCloser struct{ *strings.Reader }
+
+func (readCloser) Close() error { return nil }

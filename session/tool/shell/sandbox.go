@@ -72,13 +72,35 @@ func (c *running) enclose(spec *proc.Spec, user []string, call session.ToolCall)
 		b.Deny = append(b.Deny[:len(b.Deny):len(b.Deny)], credentials(home)...)
 	} else {
 		b.Write = append(b.Write, call.Roots...)
-		b.Write = append(b.Write, call.Outside...)
+		b.Write = append(b.Write, consented(call.Outside, home)...)
 		for _, root := range call.Roots {
 			b.Write = append(b.Write, repository(root)...)
 		}
 		b.Write = append(b.Write, caches(user, home)...)
 	}
 	return wrap(c.sandbox, spec, b)
+}
+
+// consented are the places outside the roots that may be written. For one that is not there yet it is the nearest folder above that is, or it
+// could not be made; but not the home folder, or one above it.
+func consented(paths []string, home string) []string {
+	out := make([]string, 0, len(paths))
+	for _, at := range paths {
+		if _, err := os.Lstat(at); err == nil {
+			out = append(out, at)
+			continue
+		}
+		for filepath.Dir(at) != at {
+			at = filepath.Dir(at)
+			if info, err := os.Stat(at); err == nil {
+				if info.IsDir() && filepath.IsAbs(at) && at != "/" && !within(home, at) {
+					out = append(out, at)
+				}
+				break
+			}
+		}
+	}
+	return out
 }
 
 // credentialFolders are not read by commands that were allowed because they only read. Relative to the home folder.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,21 +71,36 @@ func wrap(sandbox string, spec *proc.Spec, limits proc.Bounds) error {
 // bubblewrapArgs are the arguments that run spec within limits. Here what is denied is not there: an empty folder, or the null device, lies
 // over it.
 func bubblewrapArgs(limits proc.Bounds, spec *proc.Spec) []string {
-	args := []string{"--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc"}
+	args := []string{"--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc"}
+	if limits.Devices {
+		args = append(args, "--dev-bind", "/dev", "/dev")
+	} else {
+		args = append(args, "--dev", "/dev")
+	}
 	for _, path := range limits.Write {
 		args = append(args, "--bind-try", path, path)
 	}
+	var hidden []string
 	for _, path := range limits.Deny {
 		switch info, err := os.Stat(path); {
 		case err != nil:
 		case info.IsDir():
 			args = append(args, "--tmpfs", path)
+			hidden = append(hidden, path)
 		default:
 			args = append(args, "--ro-bind", "/dev/null", path)
 		}
 	}
+	for _, path := range limits.Write { // those that are given in spite of lying in what is denied
+		if slices.ContainsFunc(hidden, func(d string) bool { return d != path && within(path, d) }) {
+			args = append(args, "--bind-try", path, path)
+		}
+	}
 	for _, path := range limits.Read {
 		args = append(args, "--ro-bind-try", path, path)
+	}
+	for _, path := range hidden {
+		args = append(args, "--remount-ro", path)
 	}
 	if spec.Dir != "" {
 		args = append(args, "--chdir", spec.Dir)

@@ -26,6 +26,18 @@ func guarded(t *testing.T) *desk {
 }
 
 func TestTheSandboxLetsThroughWhatACommandNeeds(t *testing.T) {
+	for _, sandbox := range []string{"landlock", "bubblewrap"} {
+		t.Run(sandbox, func(t *testing.T) {
+			if sandbox == "bubblewrap" && !shell.BubblewrapWorks() {
+				t.Skip("bubblewrap is not installed, or may not be used")
+			}
+			defer shell.Offer(sandbox)()
+			letsThrough(t, sandbox)
+		})
+	}
+}
+
+func letsThrough(t *testing.T, sandbox string) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
 	d := guarded(t)
@@ -36,6 +48,7 @@ func TestTheSandboxLetsThroughWhatACommandNeeds(t *testing.T) {
 	}{
 		{"write in the workspace", "echo x >f && mkdir -p a/b && mv f a/b/f && cp a/b/f f && rm -r a", false, true},
 		{"write what was consented to", "echo x >" + outside, false, true},
+		{"make what was consented to", "mkdir -p ~/consented/new/deep && echo x >~/consented/new/deep/f && rm -r ~/consented/new", false, true},
 		{"write in a cache", "echo x >~/.cache/new", false, true},
 		{"a file of its own for a moment", "f=$(mktemp) && echo x >$f && cat $f && rm $f", false, true},
 		{"here documents", "cat <<E\nx\nE", false, true},
@@ -64,12 +77,12 @@ func TestTheSandboxLetsThroughWhatACommandNeeds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d.put(t, "app/f", "x")
-			d.outside, d.reads = []string{outside}, c.reads
+			d.outside, d.reads = []string{outside, d.home + "/consented/new/deep/f", d.home + "/new"}, c.reads
 			data, res := d.run(t, c.command)
-			if (data.ExitCode == 0) != c.ok || res.Meta["sandbox"] != "landlock" {
+			if (data.ExitCode == 0) != c.ok || res.Meta["sandbox"] != sandbox {
 				t.Errorf("exit %d, want success %v: %s%s meta %v", data.ExitCode, c.ok, data.Stdout, data.Stderr, res.Meta)
 			}
-			if !c.ok && !strings.Contains(data.Stderr, "Permission denied") {
+			if !c.ok && sandbox == "landlock" && !strings.Contains(data.Stderr, "Permission denied") {
 				t.Errorf("%q", data.Stderr)
 			}
 			if c.reads && res.Touched != nil {

@@ -12,12 +12,8 @@ import (
 // errIdle is the cause of a request's context that the watchdog ended.
 var errIdle = errors.New("the provider was silent for too long")
 
-const (
-	// endGrace is how long the rest of a stream (usage, end mark) may take once the model said why it ended.
-	endGrace = 3 * time.Second
-	// drainGrace is how long a connection may take to end its answer for it to be used again.
-	drainGrace = 25 * time.Millisecond
-)
+// drainGrace is how long a connection may take to end its answer for it to be used again.
+const drainGrace = 25 * time.Millisecond
 
 // watchdog ends a request that is silent for too long, or lives on keep-alives alone for too long. It counts only while somebody
 // waits for the provider, so a slow consumer is not taken for a silent provider. Used by one goroutine.

@@ -52,46 +52,49 @@ func (s *scanner) call(c *syntax.CallExpr, st state) (ok, after []string) {
 
 // moves tells where one is after a call.
 func moves(argv []word, st state) (ok, after []string) {
-	name := argv[0].text
-	switch name {
+	anywhere := []string{elsewhere}
+	switch argv[0].text {
 	case "cd", "chdir":
 	case "command":
 		if len(argv) > 1 && (argv[1].text == "-v" || argv[1].text == "-V") {
 			return st.dirs, st.dirs
 		}
-		return nil, nil
+		return union(st.dirs, anywhere), union(st.dirs, anywhere)
 	case "pushd", "popd", "eval", "source", ".", "builtin":
-		return nil, nil
+		return union(st.dirs, anywhere), union(st.dirs, anywhere)
 	default:
 		if argv[0].unclear() {
-			return nil, nil
+			return union(st.dirs, anywhere), union(st.dirs, anywhere)
 		}
 		return st.dirs, st.dirs
 	}
-	to, given := word{}, false
+	to, given := word{}, 0
 	for _, w := range argv[1:] {
-		if !given && (w.text == "--" || w.text == "-P" || w.text == "-L") {
+		if given == 0 && (w.text == "--" || w.text == "-P" || w.text == "-L") {
 			continue
 		}
-		if given {
-			return nil, nil
-		}
-		to, given = w, true
+		to = w
+		given++
 	}
-	if !given || !to.known || to.glob != "" || to.text == "" || to.text[0] == '-' || st.dirs == nil {
-		return nil, nil
+	if given != 1 || to.unclear() || to.text == "" || to.text[0] == '-' {
+		return anywhere, union(st.dirs, anywhere)
 	}
 	dirs := []string{}
 	for _, d := range st.dirs {
-		if path.IsAbs(to.text) {
+		switch {
+		case path.IsAbs(to.text):
 			d = to.text
-		} else {
+		case d == elsewhere:
+		default:
 			d += "/" + to.text // not joined: ".." behind a link is for the resolver
 		}
 		dirs = union(dirs, []string{d})
-		if strings.Contains(to.text, "..") { // a shell strikes out the link, other programs follow it
+		if strings.Contains(to.text, "..") && d != elsewhere { // a shell strikes out the link, other programs follow it
 			dirs = union(dirs, []string{path.Clean(d)})
 		}
+	}
+	if !to.known || to.glob != "" {
+		dirs = union(dirs, anywhere)
 	}
 	return dirs, union(st.dirs, dirs)
 }
@@ -100,8 +103,7 @@ var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true
 
 // inside looks for commands within the words of a call: behind wrappers, in the text given to a shell.
 func (s *scanner) inside(argv []word, st state) {
-	if s.depth >= mostDepth {
-		s.failed = errTooMuch
+	if s.failed != nil {
 		return
 	}
 	name := programName(argv[0].text)
@@ -169,10 +171,8 @@ func (s *scanner) behind(inner []word, st state) {
 	if st.known {
 		p.stdin = st.stdin
 	}
-	s.emit(p)
-	s.depth++
+	s.emit(p) // which bounds how many there are
 	s.inside(inner, st)
-	s.depth--
 }
 
 func joined(ws []word) string {
@@ -408,7 +408,7 @@ func findStarts(argv []word) (starts []word, filtered bool) {
 				i++
 			}
 		default:
-			filtered = true
+			filtered = filtered || strings.HasPrefix(argv[i].text, "-") || argv[i].text == "!" || argv[i].text == "("
 		}
 	}
 	return starts, filtered

@@ -76,10 +76,13 @@ func (p *Policy) judgeCommand(open *roots.Roots, text, cwd string) (*judged, err
 		}
 		if reads && (st.other == "redirection" || readsNames(st.argv)) {
 			for _, d := range st.dirs {
+				if d == elsewhere {
+					continue
+				}
 				here := l.resolve(d, d)
 				at.lost = at.lost || here.outside != "" || here.lost
 			}
-			at.lost = at.lost || st.dirs == nil
+			at.lost = at.lost || lost(st.dirs)
 		}
 		reads = reads && at.outside == "" && !at.lost
 		j.seen, j.reads = append(j.seen, at), append(j.reads, reads)
@@ -178,7 +181,7 @@ func (r *request) parts(j *judged) (patterns []string, byThemselves bool) {
 		if st.within || j.reads[i] {
 			continue
 		}
-		if st.other != "" || !st.plain || len(st.argv) == 0 || j.seen[i].outside != "" || j.seen[i].lost || st.dirs == nil {
+		if st.other != "" || !st.plain || len(st.argv) == 0 || j.seen[i].outside != "" || j.seen[i].lost || lost(st.dirs) {
 			return nil, false
 		}
 		if stateful[st.program()] && len(j.steps) > 1 {

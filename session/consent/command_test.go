@@ -25,7 +25,7 @@ func TestCommandsThatOnlyReadAreAllowed(t *testing.T) {
 var readers = []string{
 	`ls`, `ls -la`, `ls -la src`, `ls *`, `ls src/*.go`, `cat README.md`, `cat a.txt b.txt`, `cat *.txt`, `head -n 5 a.txt`, `tail -n 2 a.txt`, `wc -l a.txt src/main.go`,
 	`sort a.txt`, `sort -r a.txt | uniq -c`, `uniq a.txt`, `cut -d, -f1 a.txt`, `tr a-z A-Z < a.txt`, `grep -n main src/main.go`, `grep -rn main src`, `grep -r "func /main" src/`,
-	`grep -e /x -e y a.txt`, `sed -n '1,2p' a.txt`, `sed -n '/func/,/^}/p' src/main.go`, `sed -n -e 1p -e '2{p;q}' a.txt`, `sed -n 's/a/b/gp' a.txt`, `sed -ne 1p a.txt`,
+	`grep -e /x -e y a.txt`, `sed -n '1,2p' a.txt`, `sed -n '/func/,/^}/p' src/main.go`, `sed -n -e 1p -e '2{p;q}' a.txt`, `sed -n 's/a/b/gp' a.txt`, `sed -ne 1p a.txt`, `sed -n 1p *.txt`,
 	`find . -name '*.go'`, `find src -type f -newer a.txt`, `find . -maxdepth 1 -print0`, `diff a.txt b.txt`, `cmp a.txt b.txt`, `stat a.txt`, `file a.txt`, `du -sh src`, `pwd`,
 	`echo hello`, `echo "a > b"`, `echo '$(rm x)'`, `printf '%s\n' a b`, `true`, `false || true`, `test -f a.txt`, `[ -d src ] && echo yes`, `[[ -f a.txt ]]`, `date +%F`, `uname -a`,
 	`whoami`, `id -u`, `which ls`, `command -v ls`, `type ls`, `basename src/main.go`, `dirname src/main.go`, `realpath a.txt`, `seq 3`, `cd src && ls`, `cd src; ls`, `(cd src && cat main.go)`,
@@ -34,7 +34,7 @@ var readers = []string{
 	"ls\npwd\n", `git status`, `git status --short`, `git log --oneline -5`, `git --no-pager diff`, `git diff HEAD -- src`, `git show HEAD --stat`, `git branch`, `git branch -a -vv`,
 	`git branch --list 'f*'`, `git rev-parse --abbrev-ref HEAD`, `git ls-files src`, `git blame README.md`, `git remote -v`, `git tag -l`, `git stash list`, `git -C src log`, `git grep main`,
 	`git config --get user.name`, `GIT_PAGER=cat git log`, `"cat" a.txt`, `\ls`, `/bin/cat a.txt`, `jq .a data.json`, `jq '.a | length' data.json`, `xxd a.txt`, `base64 a.txt`, `sha256sum a.txt`,
-	`nl a.txt`, `od -c a.txt`, `cat -- a.txt`, `cat inner/main.go`, `cat ./src/../a.txt`, `cat {a,b}.txt`, `ls -la | grep txt | wc -l`, `git diff main..HEAD`, `cat .env.example`, `head -c5 a.txt`,
+	`nl a.txt`, `od -c a.txt`, `cat -- a.txt`, `cat inner/main.go`, `sort flags/*`, `cd flags && sort ./*`, `cat ./src/../a.txt`, `cat {a,b}.txt`, `ls -la | grep txt | wc -l`, `git diff main..HEAD`, `cat .env.example`, `head -c5 a.txt`,
 	`cat $'a.txt'`, `cat a.txt # rm -rf /`, `case x in x) ls;; esac`, `while false; do ls; done`, `ls guarded`, `ls guarded/*`, `sleep 0`, `rg main src`, `rg -n --hidden main`, `tree src`, `fd main`,
 }
 
@@ -140,6 +140,14 @@ func TestEverythingElseAsks(t *testing.T) {
 		{`rg -z main`, same},
 		{`fd -x rm`, same},
 		{`uniq a.txt b.txt`, same},
+		{`uniq *.txt`, same},
+		{`sed -n p*`, same},
+		{`jq *`, `exactly: jq *`},
+		{`[ * ]`, same},
+		{`cd flags && sort *`, `exactly: cd flags && sort *`},
+		{`cd flags && find *`, `exactly: cd flags && find *`},
+		{`cd flags && grep x ?o*`, same},
+		{`cd flags && sort -- *`, `exactly: cd flags && sort -- *`},
 		{`xxd -r a.txt b`, same},
 		{`xxd a.txt b`, same},
 		{`tree -o x`, same},

@@ -13,6 +13,9 @@ func (s *scanner) danger() string {
 	if s.bomb != "" {
 		return "it is a fork bomb"
 	}
+	if s.worst != "" {
+		return s.worst
+	}
 	for i := range s.steps {
 		if why := s.steps[i].danger(s.home); why != "" {
 			return why
@@ -252,7 +255,9 @@ func absolutes(name string, dirs []string) []string {
 	}
 	var out []string
 	for _, d := range dirs {
-		out = append(out, path.Clean(d+"/"+name))
+		if d != elsewhere {
+			out = append(out, path.Clean(d+"/"+name))
+		}
 	}
 	return out
 }

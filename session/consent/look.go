@@ -104,9 +104,10 @@ func (l *look) git(p *step) seen {
 			out.join(l.word(to, dirs, false))
 			var next []string
 			for _, d := range dirs {
-				if path.IsAbs(to.text) {
+				switch {
+				case path.IsAbs(to.text):
 					d = to.text
-				} else {
+				case d != elsewhere:
 					d += "/" + to.text
 				}
 				next = append(next, d)
@@ -184,11 +185,11 @@ func (l *look) name(name string, dirs []string) seen {
 		out.join(l.resolve(name, name))
 		return out
 	}
-	if dirs == nil {
-		out.lost = true
-	}
+	out.lost = lost(dirs)
 	for _, d := range dirs {
-		out.join(l.resolve(d+"/"+name, name))
+		if d != elsewhere {
+			out.join(l.resolve(d+"/"+name, name))
+		}
 	}
 	return out
 }
@@ -225,17 +226,17 @@ func (l *look) glob(pattern string, dirs []string, contents bool) seen {
 		out.secret = unescape(pattern)
 		return out
 	}
-	if !path.IsAbs(pattern) && dirs == nil {
-		out.lost = true
-		return out
-	}
+	out.lost = !path.IsAbs(pattern) && lost(dirs)
 	starts := dirs
 	if path.IsAbs(pattern) {
 		starts = []string{"/"}
 	}
 	left := mostEntries
 	for _, d := range starts {
-		l.expand(d, strings.Split(strings.Trim(pattern, "/"), "/"), contents, &left, &out)
+		if d == elsewhere {
+			continue
+		}
+		l.expand(d, strings.Split(strings.Trim(pattern, "/"), "/"), contents, !path.IsAbs(pattern), &left, &out)
 	}
 	if left <= 0 {
 		out.lost = true
@@ -243,9 +244,11 @@ func (l *look) glob(pattern string, dirs []string, contents bool) seen {
 	return out
 }
 
-// expand follows a pattern part by part below a folder.
-func (l *look) expand(dir string, parts []string, contents bool, left *int, out *seen) {
+// expand follows a pattern part by part below a folder. first: a name that is found is what the word begins with, and may be taken for a
+// flag.
+func (l *look) expand(dir string, parts []string, contents, first bool, left *int, out *seen) {
 	for len(parts) > 0 && (!strings.ContainsAny(parts[0], "*?[")) {
+		first = false
 		dir += "/" + unescape(parts[0])
 		parts = parts[1:]
 	}
@@ -272,6 +275,10 @@ func (l *look) expand(dir string, parts []string, contents bool, left *int, out 
 		if ok, err := path.Match(parts[0], name); err == nil && !ok {
 			continue
 		}
+		if first && strings.HasPrefix(name, "-") {
+			out.lost = true
+			return
+		}
 		at := dir + "/" + name
 		if contents && l.p.secret(at) {
 			out.join(seen{secret: name})
@@ -285,7 +292,7 @@ func (l *look) expand(dir string, parts []string, contents bool, left *int, out 
 			out.join(link)
 		}
 		if len(parts) > 1 && (e.IsDir() || e.Type()&os.ModeSymlink != 0) {
-			l.expand(at, parts[1:], contents, left, out)
+			l.expand(at, parts[1:], contents, false, left, out)
 		}
 	}
 }

@@ -21,8 +21,9 @@ type reader struct {
 	instead []string
 	// names is true when it tells names, sizes and dates, not what files hold.
 	names bool
-	// check looks at the rest.
+	// check looks at the rest. globs: it holds whatever names a wildcard becomes.
 	check func(args []word) bool
+	globs bool
 	why   string // what the row guards against
 }
 
@@ -53,14 +54,14 @@ var readers = map[string]reader{
 	"egrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
 	"fgrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
 	"rg":    {no: []string{"--pre", "--hostname-bin", "-z", "--search-zip"}, text: 1, instead: []string{"-e", "-f", "--regexp", "--file", "--files"}, why: "--pre, --hostname-bin and -z run programs"},
-	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, only: regexp.MustCompile(`^(-[nErsuz]*n[nErsuz]*|-[Ersuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
+	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, globs: true, only: regexp.MustCompile(`^(-[nErsuz]*n[nErsuz]*|-[Ersuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
 
 	"ls": {names: true, why: asks}, "dir": {names: true, why: asks}, "vdir": {names: true, why: asks}, "stat": {names: true, why: asks},
 	"du":   {names: true, no: []string{"--files0-from"}, why: "--files0-from reads files that are named in a file"},
 	"df":   {names: true, why: asks},
 	"tree": {names: true, no: []string{"-o", "-R", "--fromfile", "--fromtabfile"}, why: "-o writes, and so does -R with -H"},
 	"file": {no: []string{"-C", "--compile", "-z", "-Z", "--uncompress", "-f", "--files-from", "-S"}, names: true, why: "-C writes, -z runs programs, -f reads files that are named in a file"},
-	"find": {names: true, check: findsOnly, why: "-exec, -ok and their like run programs, -delete deletes, -fprint and its like write"},
+	"find": {names: true, check: findsOnly, globs: true, why: "-exec, -ok and their like run programs, -delete deletes, -fprint and its like write"},
 	"fd":   {names: true, no: []string{"-x", "-X", "--exec", "--exec-batch"}, text: 1, why: "-x runs programs"},
 
 	"basename": {names: true, text: -1, why: asks}, "dirname": {names: true, text: -1, why: asks}, "realpath": {names: true, why: asks}, "readlink": {names: true, why: asks},
@@ -70,7 +71,7 @@ var readers = map[string]reader{
 	"exit": {text: -1, most: 1, check: numbers, why: asks}, "break": {text: -1, most: 1, check: numbers, why: asks}, "continue": {text: -1, most: 1, check: numbers, why: asks},
 	"test":   {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
 	"[":      {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
-	"[[":     {names: true, check: tests, why: "-eq and -v compute with what they are given, which can run a command"},
+	"[[":     {names: true, check: tests, globs: true, why: "-eq and -v compute with what they are given, which can run a command"},
 	"date":   {no: []string{"-s", "--set", "-f", "--file"}, text: -1, check: dateFormats, why: "-s and an operand that is no format set the clock, -f prints a file"},
 	"whoami": {most: -1, why: asks}, "id": {text: -1, why: asks}, "uname": {most: -1, why: asks}, "arch": {most: -1, why: asks}, "nproc": {most: -1, why: asks},
 	"uptime": {most: -1, why: asks}, "groups": {text: -1, why: asks}, "tty": {most: -1, why: asks},
@@ -110,6 +111,9 @@ func reads(argv []word) bool {
 	operands, over := 0, false
 	for i, w := range args {
 		t := w.text
+		if w.glob != "" && (row.most != 0 || row.check != nil && !row.globs) {
+			return false // it may become several words, and any
+		}
 		switch {
 		case over || !strings.HasPrefix(t, "-") || t == "-":
 			if i > 0 && !over && slices.Contains(row.instead, args[i-1].text) {
@@ -234,19 +238,19 @@ func sedPrints(args []word) bool {
 			quiet = quiet || t == "-ne"
 			script = true
 			i++
-			if i == len(args) || !sedScript(args[i].text) {
+			if i == len(args) || args[i].glob != "" || !sedScript(args[i].text) {
 				return false
 			}
 		case strings.HasPrefix(t, "--expression="):
 			script = true
-			if !sedScript(strings.TrimPrefix(t, "--expression=")) {
+			if args[i].glob != "" || !sedScript(strings.TrimPrefix(t, "--expression=")) {
 				return false
 			}
 		case strings.HasPrefix(t, "-") && !strings.HasPrefix(t, "--"):
 			quiet = quiet || strings.Contains(t, "n")
 		case !script && !strings.HasPrefix(t, "-"):
 			script = true
-			if !sedScript(t) {
+			if args[i].glob != "" || !sedScript(t) {
 				return false
 			}
 		}

@@ -14,8 +14,8 @@ const (
 	mostBytes   = 64 << 10
 	mostNesting = 200
 	mostSteps   = 1000
-	mostDepth   = 8 // commands within words of commands
-	mostItems   = 8 // of a loop that are tried
+	mostDepth   = 16 // commands within words of commands
+	mostItems   = 8  // of a loop that are tried
 	mostDirs    = 4
 )
 
@@ -23,7 +23,7 @@ const (
 type step struct {
 	argv  []word
 	text  string   // as written
-	dirs  []string // folders it may run in; nil when that is not known
+	dirs  []string // folders it may run in
 	start bool     // dirs is the folder the command starts in
 	// literal steps are known to the letter. plain ones have nothing beside their words, so that a rule may speak of them by themselves.
 	literal, plain bool
@@ -67,6 +67,7 @@ type scanner struct {
 	functions  map[string]bool
 	steps      []step
 	bomb       string // the function that multiplies itself
+	worst      string // what is never done, of text that is no command
 	depth      int
 	within     bool
 	failed     error // why the command is not understood
@@ -123,6 +124,13 @@ func (s *scanner) scan(text string, st state) (after []string) {
 	st.src = text
 	list, err := parse(text)
 	after = s.stmts(list, st)
+	if err != nil && strings.Contains(text, "((") { // which a shell may take for two subshells
+		if again := strings.ReplaceAll(text, "((", "( ("); len(again) <= mostBytes {
+			list, _ := parse(again)
+			st.src = again
+			s.stmts(list, st)
+		}
+	}
 	if err != nil && s.failed == nil {
 		s.failed = err
 	}
@@ -144,6 +152,9 @@ func (s *scanner) nested(text string, st state) {
 	s.within = was
 	if failed == nil && s.failed != nil && !errors.Is(s.failed, errTooMuch) {
 		s.failed = nil // it is no command, and the one it is in asks anyhow
+		if s.worst == "" {
+			s.worst = blunt(text)
+		}
 	}
 }
 
@@ -165,10 +176,13 @@ func (st state) moved(dirs []string) state {
 	return st
 }
 
+// elsewhere among the folders one may be in says that it may be another one too.
+const elsewhere = ""
+
+// lost tells whether folders are not all that there may be.
+func lost(dirs []string) bool { return len(dirs) == 0 || slices.Contains(dirs, elsewhere) }
+
 func union(a, b []string) []string {
-	if a == nil || b == nil {
-		return nil
-	}
 	out := slices.Clone(a)
 	for _, d := range b {
 		if !slices.Contains(out, d) {
@@ -176,14 +190,14 @@ func union(a, b []string) []string {
 		}
 	}
 	if len(out) > mostDirs {
-		return nil
+		out = append(out[:mostDirs:mostDirs], elsewhere)
 	}
 	return out
 }
 
 func (s *scanner) expand(st state) *expander {
 	x := &expander{home: s.home, temp: s.temp, vars: s.vars, inFunction: st.function}
-	if len(st.dirs) == 1 {
+	if len(st.dirs) == 1 && !lost(st.dirs) {
 		x.dir = st.dirs[0]
 	}
 	return x
@@ -337,33 +351,72 @@ func (s *scanner) binary(c *syntax.BinaryCmd, st state) (ok, after []string) {
 		okY, anyY := s.stmt(c.Y, st.moved(anyX))
 		return union(okX, okY), union(anyX, anyY)
 	}
-	s.stmt(c.X, st) // a pipe: both run in shells of their own
+	s.stmt(c.X, st) // a pipe: in most shells both run in one of their own, in some the last does not
 	next := st
 	next.piped = true
 	next.stdin, next.known = s.output(c.X, st)
-	s.stmt(c.Y, next)
-	return st.dirs, st.dirs
+	_, after = s.stmt(c.Y, next)
+	return union(st.dirs, after), union(st.dirs, after)
 }
 
-// output is what a statement prints, where its words tell.
+// output is what a statement prints, as far as its words tell.
 func (s *scanner) output(x *syntax.Stmt, st state) (string, bool) {
-	call, ok := x.Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Args) == 0 {
+	if x == nil {
 		return "", false
 	}
-	argv := s.expand(st).fields(call.Args)
-	if len(argv) == 1 && argv[0].text == "cat" && len(x.Redirs) == 1 {
-		switch r := x.Redirs[0]; {
-		case r.Hdoc != nil && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc):
-			return document(s.expand(st), r).text, true
-		case r.Op == syntax.WordHdoc:
-			return s.expand(st).one(r.Word).text, true
+	switch c := x.Cmd.(type) {
+	case *syntax.BinaryCmd:
+		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
+			return s.output(c.Y, st)
+		}
+		return s.outputs([]*syntax.Stmt{c.X, c.Y}, st)
+	case *syntax.Block:
+		return s.outputs(c.Stmts, st)
+	case *syntax.Subshell:
+		return s.outputs(c.Stmts, st)
+	case *syntax.TimeClause:
+		return s.output(c.Stmt, st)
+	case *syntax.IfClause:
+		return s.outputs(c.Then, st)
+	case *syntax.WhileClause:
+		return s.outputs(c.Do, st)
+	case *syntax.ForClause:
+		return s.outputs(c.Do, st)
+	case *syntax.CallExpr:
+		argv := s.expand(st).fields(c.Args)
+		for len(argv) > 0 { // behind wrappers
+			inner, _ := unwrap(argv)
+			if len(inner) == 0 {
+				break
+			}
+			argv = inner
+		}
+		if len(argv) == 1 && argv[0].text == "cat" {
+			for _, r := range x.Redirs {
+				switch {
+				case r.Hdoc != nil && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc):
+					return document(s.expand(st), r).text, true
+				case r.Op == syntax.WordHdoc:
+					return s.expand(st).one(r.Word).text, true
+				}
+			}
+		}
+		return printed(argv)
+	}
+	return "", false
+}
+
+// outputs is what is known of the output of several.
+func (s *scanner) outputs(list []*syntax.Stmt, st state) (string, bool) {
+	var b strings.Builder
+	any := false
+	for _, x := range list {
+		if out, ok := s.output(x, st); ok && b.Len() < mostBytes {
+			any = true
+			b.WriteString(out)
 		}
 	}
-	if len(x.Redirs) > 0 {
-		return "", false
-	}
-	return printed(argv)
+	return b.String(), any
 }
 
 func (s *scanner) branches(c *syntax.IfClause, st state) []string {
@@ -379,7 +432,7 @@ func (s *scanner) branches(c *syntax.IfClause, st state) []string {
 // looped is the state of something that may run again after it has changed folder.
 func (s *scanner) looped(n syntax.Node, st state) state {
 	if changesFolder(n) {
-		return st.moved(nil)
+		return st.moved(union(st.dirs, []string{elsewhere}))
 	}
 	return st
 }

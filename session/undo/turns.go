@@ -146,8 +146,11 @@ func (t *turn) take(e *session.Entry) (start bool, err error) {
 	case *protocol.TurnStarted:
 		return b.Origin != protocol.OriginResume, nil
 	case *protocol.FileChange:
-		m := &b.More
-		t.add(b.FilePath, e.Seq, 0, state{gone: m.Created, digest: m.Before}, state{digest: m.After}, true)
+		before := state{digest: b.More.Before}
+		if b.More.Created {
+			before = state{gone: true}
+		}
+		t.add(b.FilePath, e.Seq, 0, before, state{digest: b.More.After}, true)
 	}
 	return false, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -137,15 +138,18 @@ func (p *terminal) ends(code int) {
 	}
 }
 
-// needs skips where the program has not got a tool.
+// needs skips where the program offers no tool of that name to its model.
 func needs(t *testing.T, name string) {
 	t.Helper()
-	for _, tool := range tools() {
-		if tool.Spec().Name == name {
-			return
-		}
+	p := atPTY(t, folders(t, `{"turns":[{"steps":[{"expect":{"tools":["`+name+`"]}},{"text":"It is there."}]}]}`), nil, "prompt", "look")
+	select {
+	case <-p.exited:
+	case <-time.After(patience):
+		t.Fatalf("the program did not end; shown: %q", tail(p.all()))
 	}
-	t.Skipf("the program has no tool %s yet", name)
+	if !strings.Contains(p.all(), "It is there.") {
+		t.Skipf("the program has no tool %s", name)
+	}
 }
 
 func TestPTYChatStreamsAndEndsWithCtrlD(t *testing.T) {
@@ -433,4 +437,156 @@ func TestPTYAQuestionOfTheAgent(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, os.ErrNotExist)
+}
+
+// withoutTerminal runs the program where there is no terminal at all.
+func withoutTerminal(t *testing.T, root, stdin string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Dir = filepath.Join(root, "ws")
+	cmd.Env = []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + filepath.Join(root, "data"), "PATH=" + os.Getenv("PATH")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.Stdin = strings.NewReader(stdin)
+	var out, errs strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+		t.Fatal(err)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+func TestWithoutATerminalWhatNeedsConsentIsRefusedAndNamed(t *testing.T) {
+	needs(t, "bash")
+	root := folders(t, bashOnce)
+	for name, run := range map[string]func() (string, string, int){
+		"prompt":        func() (string, string, int) { return withoutTerminal(t, root, "", "prompt", "make it") },
+		"prompt --json": func() (string, string, int) { return withoutTerminal(t, root, "", "prompt", "--json", "make it") },
+		"chat":          func() (string, string, int) { return withoutTerminal(t, root, "make it\ny\n", "chat", "--mode", "ask") },
+	} {
+		out, errs, code := run()
+		if code != exitConsent && name != "chat" || !strings.Contains(out, "Done.") {
+			t.Errorf("%s: code %d, %q, %q", name, code, out, errs)
+		}
+		if name != "chat" && !strings.Contains(errs, "rind: consent was needed and nobody could be asked (bash: touch made.txt); run with --mode edit or --mode full, or in rind chat\n") {
+			t.Errorf("%s: what was refused is not named: %q", name, errs)
+		}
+		if exists(filepath.Join(root, "ws", "made.txt")) {
+			t.Fatalf("%s: the command ran", name)
+		}
+	}
+	if _, errs, code := withoutTerminal(t, root, "", "prompt", "--mode", "full", "make it"); code != exitOK || !exists(filepath.Join(root, "ws", "made.txt")) {
+		t.Errorf("mode full: code %d, %q", code, errs)
+	}
+}
+
+func TestPTYAlwaysIsAskedOnce(t *testing.T) {
+	needs(t, "bash")
+	root := folders(t, `{"turns":[{"steps":[{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"text":"Done."}]}]}`)
+	p := atPTY(t, root, nil, "chat", "make it twice")
+	p.expect("[N]ever: ")
+	p.keys("a\n")
+	if between := p.expect("Done."); strings.Contains(between, "[N]ever") || strings.Count(between, "  ok") != 2 {
+		t.Errorf("the second call: %q", between)
+	}
+	p.expect("> ")
+	p.keys("/permissions\n")
+	p.expect("touch")
+	p.keys("\x04")
+	p.ends(exitOK)
+}
+
+func TestPTYATurnThatWaitsOutlivesTheProgram(t *testing.T) {
+	needs(t, "ask_user_question")
+	root := folders(t, `{"turns":[{"steps":[{"call":{"name":"ask_user_question","arguments":{"question":"Which one?"}}}]},{"steps":[{"expect":{"toolResult":"the left one"}},{"text":"Left it is."}]}]}`)
+	p := atPTY(t, root, nil, "chat", "choose")
+	p.expect("Which one?\nanswer: ")
+	p.keys("\x04")
+	p.expect("The turn waits for an answer; it goes on with: rind chat --session ")
+	p.ends(exitConsent)
+
+	if _, errs, code := withoutTerminal(t, root, "", "prompt", "-c", "--resume"); code != exitConsent || !strings.Contains(errs, "the turn waits for an answer") {
+		t.Errorf("without a terminal: code %d, %q", code, errs)
+	}
+
+	p = atPTY(t, root, nil, "prompt", "-c", "--resume")
+	p.expect("Which one?\nanswer: ")
+	p.keys("the left one\n")
+	p.expect("Left it is.")
+	p.ends(exitOK)
+}
+
+func TestPTYWhatWasTypedBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
+	needs(t, "bash")
+	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},{"sleepMs":400},{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"text":"Done."}]}]}`)
+	for _, command := range []string{"prompt", "chat"} {
+		p := atPTY(t, root, nil, command, "make it")
+		p.expect("Working.")
+		p.keys("y\n")
+		p.expect("[N]ever: ")
+		p.keys("n\n")
+		p.expect("Done.")
+		if command == "chat" {
+			p.expect("> ")
+			p.keys("\x04")
+		}
+		p.ends(exitOK)
+		if exists(filepath.Join(root, "ws", "made.txt")) {
+			t.Errorf("%s: the command ran", command)
+		}
+	}
+}
+
+// TestAnAnswerThatNobodyTakesEndsTheTurn is `rind … | head`.
+func TestAnAnswerThatNobodyTakesEndsTheTurn(t *testing.T) {
+	for _, args := range [][]string{{"prompt", "talk"}, {"chat", "talk"}} {
+		root := folders(t, `{"turns":[{"steps":[{"text":"a\n","chunk":1},{"repeat":{"times":400,"steps":[{"text":"more\n","chunk":1,"delayMs":1}]}}]}]}`)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Dir = filepath.Join(root, "ws")
+		cmd.Env = []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + filepath.Join(root, "data"), "PATH=" + os.Getenv("PATH")}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd.Stdout = w
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			t.Error(err)
+		}
+		_ = r.Close()
+		_ = cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != exitFailed {
+			t.Errorf("%s: exit code %d", args[0], code)
+		}
+		out, _, _ := withoutTerminal(t, root, "", "sessions", "list", "--json")
+		var row struct{ ID string }
+		_ = json.Unmarshal([]byte(out), &row)
+		log, _, _ := withoutTerminal(t, root, "", "replay", row.ID)
+		if !strings.Contains(log, `"type":"turn_cancelled"`) {
+			t.Errorf("%s: the turn has no end: %s", args[0], tail(log))
+		}
+	}
+}
+
+func TestASignalThatNobodyTakesForcesTheEnd(t *testing.T) {
+	forced := make(chan struct{}, 8)
+	_, stop := interrupts(func() { forced <- struct{}{} })
+	defer stop()
+	for range 20 {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-forced:
+			return
+		case <-time.After(50 * time.Millisecond): // signals that come at once are one
+		}
+	}
+	t.Error("the end was not forced")
 }

@@ -49,6 +49,7 @@ func newTalk(std *streams, attended bool, sigs <-chan os.Signal) *talk {
 // hold serves one connection and talks over it until the person ends it. It returns when the connection's goroutines have ended; the one that
 // reads standard input may be left in a read.
 func (t *talk) hold(ctx context.Context, f *chatFlags, prompt string, serve func(io.Reader, io.Writer) error) error {
+	ignorePipe() // an answer that nobody takes ends the conversation, not the process in the middle of it
 	serverIn, toServer := io.Pipe()
 	fromServer, serverOut := io.Pipe()
 	served := make(chan error, 1)

@@ -114,6 +114,7 @@ func (s *scanner) inside(argv []word, st state) {
 	case name == "command" && len(argv) > 1 && (argv[1].text == "-v" || argv[1].text == "-V"):
 		return
 	case shells[name]:
+		st.function = false
 		if text, ok := shellText(argv); ok {
 			s.nested(text, st)
 		} else if st.known && takesStdin(argv) {

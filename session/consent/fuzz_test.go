@@ -68,13 +68,13 @@ func FuzzCommand(f *testing.F) {
 
 // around puts a command into something that may run it.
 var around = []string{
-	"%s", "ls && %s", "%s && ls", "ls || %s", "%s; ls", "ls; %s", "ls | %s", "%s | cat", "( %s )", "{ %s; }", "! %s", "ls\n%s", "%s\nls", "if %s; then ls; fi", "if ls; then %s; fi", "if ls; then ls; else %s; fi",
+	"%s", "ls && %s", "%s && ls", "ls || %s", "%s; ls", "ls; %s", "ls | %s", "%s | cat", "( %s )", "{ %s; }", "ls && ! %s", "ls\n%s", "%s\nls", "if %s; then ls; fi", "if ls; then %s; fi", "if ls; then ls; else %s; fi",
 	"while %s; do ls; done", "while ls; do %s; done", "until ls; do %s; done", "for x in a b; do %s; done", "case a in a) %s;; esac", "f() { %s; }; f", "echo $( %s )", "echo \"$( %s )\"", "cat <( %s )", "ls > $( %s )",
 	"ls <<E\n$( %s )\nE", "x=$( %s )", "time %s", "coproc { %s; }", "[[ $( %s ) ]]", "ls & %s", "cd src && %s", "cd src; %s", "echo ${x:-$( %s )}", "local x=$( %s )", "( ( %s ) )", "{ %s; } 2>/dev/null", "set -e; %s",
 }
 
 // wrapped puts a simple command behind a program that runs it.
-var wrapped = []string{"sudo %s", "env A=b %s", "nice %s", "timeout 9 %s", "nohup %s", "command %s", "exec %s", "xargs %s", "sudo -u x env -i nice -n 5 timeout -k 1 9 %s", "find . -exec %s {} +", "eval %s", "busybox %s"}
+var wrapped = []string{"sudo %s", "env A=b %s", "nice %s", "timeout 9 %s", "nohup %s", "command %s", "exec %s", "xargs %s", "sudo -u x env -i nice -n 5 timeout -k 1 9 %s", "find . -exec %s \\;", "eval %s", "busybox %s"}
 
 // simple commands have no words of the shell itself.
 func simple(command string) bool {

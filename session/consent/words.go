@@ -299,7 +299,9 @@ func (x *expander) param(p *syntax.ParamExp, quoted bool) {
 			v, ok = x.temp, x.temp != ""
 		case "IFS":
 			v, ok = " ", true
-		case "@", "*", "1", "2", "3", "4", "5", "6", "7", "8", "9":
+		case "@", "*":
+			v, ok = "", true // none, mostly: put in to split a name
+		case "1", "2", "3", "4", "5", "6", "7", "8", "9":
 			v, ok = "", !x.inFunction // a command line of its own has none
 		}
 	}

@@ -16,7 +16,6 @@ type request struct {
 	System       []*block      `json:"system,omitempty"`
 	Messages     []*message    `json:"messages"`
 
-	marks int  // cache marks it holds
 	gives bool // it holds thinking of before
 }
 
@@ -68,15 +67,12 @@ type cacheMark struct {
 // mark sets the marks: behind the tools, behind the system's text, and behind the last two messages of the user, so that the next
 // request finds what this one stored, and this one what the last did. Four are allowed.
 func (b *request) mark() {
-	set := func(at **cacheMark) {
-		*at = &cacheMark{Type: "ephemeral"}
-		b.marks++
-	}
+	here := &cacheMark{Type: "ephemeral"}
 	if n := len(b.Tools); n > 0 {
-		set(&b.Tools[n-1].Mark)
+		b.Tools[n-1].Mark = here
 	}
 	if n := len(b.System); n > 0 {
-		set(&b.System[n-1].Mark)
+		b.System[n-1].Mark = here
 	}
 	users := 0
 	for i := len(b.Messages) - 1; i >= 0 && users < 2; i-- {
@@ -85,7 +81,7 @@ func (b *request) mark() {
 		}
 		users++
 		if last, ok := b.Messages[i].Content[len(b.Messages[i].Content)-1].(*block); ok {
-			set(&last.Mark)
+			last.Mark = here
 		}
 	}
 }

@@ -173,10 +173,12 @@ func (m *Model) fault(t told, after time.Duration) *session.ModelError {
 	low := strings.ToLower(t.message + " " + t.code)
 	named := kinds[t.kind]
 	refusal := t.status == 0 || t.status == http.StatusBadRequest || t.status == http.StatusUnprocessableEntity
+	// A limit that comes back by itself says when.
+	paid := refusal || t.status == http.StatusForbidden || t.status == http.StatusTooManyRequests && after == 0
 	switch s := t.status; {
 	case s == http.StatusRequestEntityTooLarge, refusal && named == "" && has(low, contextWords):
 		e.Fault = session.FaultContext
-	case s == http.StatusPaymentRequired, (refusal || s == http.StatusTooManyRequests || s == http.StatusForbidden) && has(low, quotaWords):
+	case s == http.StatusPaymentRequired, paid && has(low, quotaWords):
 		e.Fault = session.FaultQuota
 	case named != "":
 		e.Fault = named

@@ -51,6 +51,7 @@ func TestTheProviderNamesItsFaultsInItsOwnWords(t *testing.T) {
 		"billing, another status":   {403, api("billing_error", "There's an issue with your billing."), session.FaultQuota, ""},
 		"spend limit, by its code":  {400, `{"type":"error","error":{"type":"invalid_request_error","message":"No.","details":{"error_code":"contract_spend_limit_reached"}}}`, session.FaultQuota, "No."},
 		"a plan that has no more":   {429, api("rate_limit_error", "Extra usage is required for long context requests."), session.FaultQuota, "Extra usage"},
+		"a minute's tokens":         {429, api("rate_limit_error", "Too many tokens: input length of all requests of this minute"), session.FaultRate, ""},
 		"a proxy's words":           {500, `{"error":"upstream is down"}`, session.FaultServer, "upstream is down"},
 		"a proxy's message":         {502, `{"message":"no upstream"}`, session.FaultServer, "no upstream"},
 		"FastAPI":                   {422, `{"detail":[{"loc":["body"],"msg":"Field required","type":"missing"}]}`, session.FaultRejected, "Field required"},
@@ -69,6 +70,13 @@ func TestTheProvidersNumberOfARequestIsKeptForItsSupport(t *testing.T) {
 	e := faultOf(t, reply(t, providertest.JSON(500, `{}`).With("Request-Id", "req_011CSHoEeqs5C35K2UUqR7Fy")))
 	if e.Cause == nil || !strings.Contains(e.Cause.Error(), "req_011CSHoEeqs5C35K2UUqR7Fy") {
 		t.Errorf("cause %v", e.Cause)
+	}
+}
+
+func TestALimitThatComesBackByItselfIsARate(t *testing.T) {
+	e := faultOf(t, reply(t, providertest.JSON(429, `{"error":{"type":"rate_limit_error","message":"You have reached the usage limit of this minute."}}`).With("Retry-After-Ms", "1500")))
+	if e.Fault != session.FaultRate || e.RetryAfter != 1500*time.Millisecond {
+		t.Errorf("%s after %v", e.Fault, e.RetryAfter)
 	}
 }
 

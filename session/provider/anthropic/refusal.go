@@ -52,7 +52,7 @@ func (m *Model) learn(err error, r *session.ModelRequest, sent *request) bool {
 	low := strings.ToLower(e.Message)
 	think := sent.Thinking
 	switch {
-	case sent.marks > 0 && strings.Contains(low, "cache_control"):
+	case strings.Contains(low, "cache_control"):
 		return m.note(marks())
 	case has(low, limitWords):
 		return m.noteLimit(r.Model, low, sent.MaxTokens)

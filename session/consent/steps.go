@@ -2,6 +2,7 @@ package consent
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -112,12 +113,28 @@ func parse(text string) ([]*syntax.Stmt, error) {
 	if most > mostNesting {
 		return nil, errTooMuch // the parser nests as deeply as the text does
 	}
+	f, err := guard(func() (*syntax.File, error) { return syntax.NewParser(bash).Parse(strings.NewReader(text), "") })
+	if err == nil {
+		return f.Stmts, nil
+	}
 	var list []*syntax.Stmt
-	err := syntax.NewParser(bash).Stmts(strings.NewReader(text), func(x *syntax.Stmt) bool {
-		list = append(list, x)
-		return true
+	_, _ = guard(func() (*syntax.File, error) {
+		return nil, syntax.NewParser(bash).Stmts(strings.NewReader(text), func(x *syntax.Stmt) bool {
+			list = append(list, x)
+			return true
+		})
 	})
 	return list, err
+}
+
+// guard turns a defect of the parser into a command that is not understood. Some texts with an error in them bring it to panic.
+func guard(f func() (*syntax.File, error)) (file *syntax.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the parser failed: %v", r)
+		}
+	}()
+	return f()
 }
 
 func (s *scanner) scan(text string, st state) (after []string) {

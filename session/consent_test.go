@@ -266,3 +266,27 @@ func TestSkillsNamedInAPromptAreGivenToTheModelAndKept(t *testing.T) {
 		h.close()
 	})
 }
+
+func TestAnAnswerRightBehindAResumptionFindsTheLeaseItWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backing := memory.NewBacking()
+		ran := 0
+		act := writeTool("do", func() string { ran++; return "" })
+		m := say(calls(1), done())
+		a := newHouse(t, backing.Open("a"), m, act)
+		s := a.draft()
+		ask(s, session.PromptRequest{Input: "x"})
+		synctest.Wait()
+		action := a.approvals(s)[0].ActionID
+		a.close()
+		b := newHouse(t, backing.Open("b"), m, act)
+		s2 := b.open(s.ID)
+		_, resumed := ask(s2, session.PromptRequest{Resume: true}) // only waits, and has no use for the lease
+		allow(t, s2, action)
+		if o := <-resumed; o.err != nil || o.Outcome.Outcome != session.OutcomeCompleted || ran != 1 {
+			t.Errorf("outcome %+v, ran %d times", o, ran)
+		}
+		checkLog(t, b)
+		b.close()
+	})
+}

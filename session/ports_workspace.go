@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -146,7 +147,7 @@ func (g plainGuide) Parts(string) []GuidePart {
 func truncatedScopes(parts []GuidePart) []string {
 	scopes := []string{}
 	for _, p := range parts {
-		if p.Truncated && p.Scope != "" {
+		if p.Truncated && p.Scope != "" && !slices.Contains(scopes, p.Scope) {
 			scopes = append(scopes, p.Scope)
 		}
 	}

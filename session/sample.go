@@ -379,7 +379,9 @@ func planOf(args json.RawMessage) []protocol.PlanStep {
 	var a struct {
 		Plan []protocol.PlanStep `json:"plan"`
 	}
-	if json.Unmarshal(args, &a) != nil || a.Plan == nil {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.DisallowUnknownFields() // the tool refuses these, and what it refuses is not told as a plan
+	if dec.Decode(&a) != nil || a.Plan == nil {
 		return nil
 	}
 	busy := 0
@@ -391,7 +393,7 @@ func planOf(args json.RawMessage) []protocol.PlanStep {
 		default:
 			return nil
 		}
-		if s.Step == "" {
+		if strings.TrimSpace(s.Step) == "" {
 			return nil
 		}
 	}

@@ -34,6 +34,7 @@ type Session struct {
 	leased      bool
 	leasing     []func(error) // waiting for the lease
 	releasing   bool
+	granting    bool               // those who waited for the lease are being told
 	flights     []*flight          // appends not yet acknowledged, in order
 	failure     error              // an append failed; those behind it fail too
 	run         *Turn              // the serial turn this process runs
@@ -104,7 +105,7 @@ func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && !s.leased && 
 
 // settleDown gives the lease back when there is no work left. It is called after everything that may have ended some.
 func (s *Session) settleDown() {
-	if s.busy() {
+	if s.busy() || s.granting {
 		return
 	}
 	for _, f := range s.onQuiet {
@@ -186,9 +187,11 @@ func (s *Session) gotLease(l Lease, missed []Entry, err error) {
 	if err != nil {
 		err = s.all.storeError(err)
 	}
+	s.granting = true // one of them may find nothing to do, and must not give the lease back under the next
 	for _, f := range waiting {
 		f(err)
 	}
+	s.granting = false
 	s.settleDown()
 }
 

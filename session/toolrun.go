@@ -60,6 +60,15 @@ func (w *work) runCall(ctx context.Context, c *CallState) error {
 	}
 	began := time.Now()
 	r, err := w.run(ctx, tool, call)
+	if cause := context.Cause(ctx); cause != nil { // a question that is still open is closed before its call is
+		asks := false
+		if err := w.t.View(func(_ *State, open *OpenTurn, _ *History) { asks = open.asks(c.ID) }); err != nil {
+			return err
+		}
+		if asks {
+			return cause
+		}
+	}
 	if errors.Is(context.Cause(ctx), errLeave) {
 		return errLeave
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
-	"github.com/rind-dev/rind/session/settings"
 )
 
 const appServerUsage = "usage: rind app-server --stdio [--cwd DIR] [--session ID] [-c|--resume-latest] [--session-dir DIR] [--no-user-question] [--envelope=rind|jsonrpc] [--debug] [--trace-llm] [-h]"
@@ -89,11 +88,8 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 		return startup(err)
 	}
 	defer p.close()
-	cfg := dispatcher.Config{
-		Sessions: p.all, Workspace: p.workspace, Version: version(), Latest: f.latest && f.session == "", Log: p.log,
-		ErrorID: func(err error) string { return p.record.ErrorID(err) }, Providers: p.providers, Setup: p.setup, HasDoc: hasDoc(p.root),
-		Resolve: func(path string) (string, error) { return workspace(path, p.env) },
-	}
+	cfg := p.served()
+	cfg.Latest = f.latest && f.session == ""
 	if f.session != "" {
 		if !protocol.ValidSessionID(f.session) {
 			return exitLine("Startup error: Invalid session id.")
@@ -151,7 +147,7 @@ func truthy(s string) bool {
 
 // providers are what initialize shows of the configured providers.
 func (p *process) providers() []dispatcher.Provider {
-	set, err := settings.Load(p.path)
+	set, err := p.settings()
 	if err != nil {
 		return []dispatcher.Provider{}
 	}

@@ -81,11 +81,9 @@ func runChat(ctx context.Context, std *streams, f *chatFlags, prompt string) err
 		return err
 	}
 	defer p.close()
-	d := dispatcher.New(dispatcher.Config{
-		Sessions: p.all, Workspace: p.workspace, Version: version(), Session: session.SessionID(f.session), Latest: f.latest && f.session == "",
-		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) }, Providers: p.providers, Setup: p.setup, HasDoc: hasDoc(p.root),
-		Resolve: func(path string) (string, error) { return workspace(path, p.env) },
-	})
+	cfg := p.served()
+	cfg.Session, cfg.Latest = session.SessionID(f.session), f.latest && f.session == ""
+	d := dispatcher.New(cfg)
 	marks := attended && understands(std.err)
 	if marks {
 		fmt.Fprint(std.err, pasteOn)
@@ -108,7 +106,9 @@ func runChat(ctx context.Context, std *streams, f *chatFlags, prompt string) err
 // react: force ends it then.
 func interrupts(force func()) (<-chan os.Signal, func()) {
 	from, to, done := make(chan os.Signal, 8), make(chan os.Signal, 1), make(chan struct{})
-	signal.Notify(from, stopSignals()...)
+	if sigs := heeded(); len(sigs) > 0 { // Notify without signals takes all of them
+		signal.Notify(from, sigs...)
+	}
 	go func() {
 		for {
 			select {

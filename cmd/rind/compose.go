@@ -18,14 +18,24 @@ import (
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/consent"
+	"github.com/rind-dev/rind/session/guide"
+	"github.com/rind-dev/rind/session/images"
+	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/provider/demo"
 	"github.com/rind-dev/rind/session/provider/openai"
 	"github.com/rind-dev/rind/session/provider/script"
 	"github.com/rind-dev/rind/session/record"
 	"github.com/rind-dev/rind/session/settings"
 	"github.com/rind-dev/rind/session/store/sqlite"
+	"github.com/rind-dev/rind/session/tool/ask"
 	"github.com/rind-dev/rind/session/tool/files"
+	"github.com/rind-dev/rind/session/tool/plan"
 	"github.com/rind-dev/rind/session/tool/search"
+	"github.com/rind-dev/rind/session/tool/shell"
+	"github.com/rind-dev/rind/session/tool/skill"
+	"github.com/rind-dev/rind/session/tool/web"
+	"github.com/rind-dev/rind/session/undo"
 )
 
 // common are the flags of every command that works on a store.
@@ -62,6 +72,11 @@ type process struct {
 	store     session.Store
 	all       *session.Sessions
 	models    *models
+	guide     session.Guide
+	policy    session.Policy
+	kept      session.Images // contents from before tools changed files
+	children  *proc.Children
+	sandbox   string // what commands run in, in words
 	cleanup   []func()
 }
 
@@ -94,7 +109,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	rt.log = rt.record.Logger()
 	rt.cleanup = append(rt.cleanup, rt.record.Close)
 	rt.path = filepath.Join(rt.root, settings.FileName)
-	set, err := settings.Load(rt.path)
+	set, err := rt.settings()
 	if err != nil {
 		return &exit{exitConfig, "Configuration error: " + err.Error()}
 	}
@@ -108,27 +123,62 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	if rt.store, err = sqlite.Open(filepath.Join(dir, "rind.db"), sqlite.Options{Locks: locks, Log: rt.log, Kill: killPoint(rt.env)}); err != nil {
 		return &exit{exitFailed, "Startup error: " + err.Error()}
 	}
-	rt.models = &models{path: rt.path, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}
+	rt.models = &models{path: rt.path, workspace: rt.workspace, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}
 	if o.typed {
 		rt.models.announce(std.err, set, rt.log)
 	}
 	outputs := func(id session.SessionID) string { return filepath.Join(rt.root, "outputs", string(id)) }
+	home, _ := rt.env("HOME")
+	rt.kept = images.New(outputs, images.Options{})
+	rt.guide = guide.New(guide.Config{DataRoot: rt.root, Home: home, Trusted: rt.trusts, Unattended: o.unattended})
+	rt.policy = consent.New(consent.Config{Rules: rt.store, Home: home, DataRoot: rt.root, Temp: os.TempDir()})
+	journal := filepath.Join(locks, "children")
+	rt.children = proc.NewChildren(journal)
+	go func() { // what runtimes that were killed left running; nothing waits for it
+		if dead, err := proc.Sweep(journal); err != nil || dead > 0 {
+			rt.log.Info("sweep of children", "dead_instances", dead, "err", err)
+		}
+	}()
+	commands := shell.Config{
+		Children: rt.children, Images: rt.kept, Outputs: outputs, Private: []string{rt.root, dir}, Mode: set.Sandbox(), Secrets: func(_, value string) bool { return rt.record.Redact(value) != value },
+	}
+	rt.sandbox = shell.Describe(commands)
 	loop, err := session.NewLoop(session.Loop{
-		Models: rt.models, Tools: tools(), Log: rt.log, Unattended: o.unattended, Guide: guide{}, Outputs: outputs,
+		Models: rt.models, Tools: rt.tools(set, commands, o), Log: rt.log, Unattended: o.unattended, Guide: rt.guide, Policy: rt.policy, Sandbox: rt.sandbox,
+		Outputs: outputs,
 	})
 	if err != nil {
 		return err
 	}
 	rt.all = session.NewSessions(session.Config{
-		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, Guide: guide{}, Outputs: outputs,
+		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, Guide: rt.guide, Policy: rt.policy, Outputs: outputs,
 		ErrorID: func(err error) string { return rt.record.ErrorID(err) },
 	})
 	return nil
 }
 
 // tools are what a model may call.
-func tools() []session.Tool {
-	return []session.Tool{files.ReadFile(), search.Glob(), search.Grep()}
+func (rt *process) tools(set settings.Settings, commands shell.Config, o composition) []session.Tool {
+	all := []session.Tool{
+		files.ReadFile(), files.WriteFile(rt.kept), files.EditFile(rt.kept), search.Glob(), search.Grep(), shell.Bash(commands), plan.UpdatePlan(),
+		skill.Load(rt.guide), skill.Create(skill.Config{DataRoot: rt.root, Trusted: rt.trusts, Images: rt.kept}),
+	}
+	w := set.Web(rt.env)
+	rt.record.Add(w.SearchKey)
+	pages := web.Config{AllowPrivate: w.Private, SearchURL: w.SearchURL, SearchKey: w.SearchKey, SearchHeader: w.SearchHeader, UserAgent: "rind/" + version()}
+	all = append(all, web.FetchPage(pages))
+	if found, ok := web.Search(pages); ok {
+		all = append(all, found)
+	}
+	if !o.unattended {
+		all = append(all, ask.UserQuestion())
+	}
+	return all
+}
+
+// undo puts back what tools wrote. alone: this process has the session not open itself.
+func (rt *process) undo(alone bool) *undo.Undo {
+	return undo.New(undo.Config{Store: rt.store, Images: rt.kept, Keep: true, Lease: alone})
 }
 
 // close ends the process's work: within 3 s, or what is left is left to the next process.
@@ -139,6 +189,11 @@ func (rt *process) close() {
 			rt.log.Warn("shutdown", "err", err)
 		}
 		cancel()
+	}
+	if rt.children != nil {
+		if err := rt.children.KillAll(); err != nil {
+			rt.log.Warn("end of children", "err", err)
+		}
 	}
 	if rt.store != nil {
 		if err := rt.store.Close(); err != nil {
@@ -151,70 +206,13 @@ func (rt *process) close() {
 	rt.cleanup = nil
 }
 
-// workspace resolves --cwd.
-func workspace(dir string, env settings.Env) (string, error) {
-	shown := dir
-	if dir == "" {
-		shown = "."
-	}
-	path, err := settings.Expand(shown, env)
-	if err == nil {
-		path, err = filepath.Abs(path)
-	}
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
-	if err == nil {
-		var info os.FileInfo
-		if info, err = os.Stat(path); err == nil && !info.IsDir() {
-			err = errors.New("not a directory")
-		}
-	}
-	if err != nil {
-		return "", &exit{exitFailed, "Startup error: Workspace directory does not exist: " + shown}
-	}
-	return path, nil
-}
-
-// dataRoot finds and makes the data folder.
-func (rt *process) dataRoot(stderr io.Writer, temporary bool) error {
-	root, err := settings.Root(rt.env)
-	if err == nil {
-		err = settings.MakeRoot(root)
-	}
-	if err == nil {
-		rt.root = root
-		return nil
-	}
-	if !temporary {
-		return &exit{exitFailed, "Startup error: " + err.Error()}
-	}
-	reason := err.Error()
-	if rt.root, err = os.MkdirTemp("", "rind-"); err != nil {
-		return &exit{exitFailed, "Startup error: " + reason}
-	}
-	if err := settings.MakeRoot(rt.root); err != nil {
-		return &exit{exitFailed, "Startup error: " + err.Error()}
-	}
-	fmt.Fprintf(stderr, "rind: %s\nrind: this session is kept in %s only\n", oneLine(reason), rt.root)
-	return nil
-}
-
-// killPoint ends the process at a named point of a write: for chaos tests, which set RIND_TEST_KILL=point:n.
-func killPoint(env settings.Env) func(string) {
-	spec, ok := env("RIND_TEST_KILL")
-	if !ok || spec == "" {
-		return nil
-	}
-	return killAt(spec)
-}
-
 // models finds models by the settings, which it reads anew each time, so that a key that was just added works.
 type models struct {
-	path   string
-	env    settings.Env
-	redact *record.Log
-	demo   bool // nothing is configured and a person typed the command
+	path      string
+	workspace string
+	env       settings.Env
+	redact    *record.Log
+	demo      bool // nothing is configured and a person typed the command
 
 	mu    sync.Mutex               // guards known; never held over I/O
 	known map[string]*openai.Model // by all of their settings, so that connections outlive a turn
@@ -224,7 +222,7 @@ var _ session.Models = (*models)(nil)
 
 // provider returns the provider named, or the selected one for "".
 func (m *models) provider(name string) (settings.Provider, settings.Settings, error) {
-	set, err := settings.Load(m.path)
+	set, err := loadSettings(m.path, m.workspace)
 	if err != nil {
 		return settings.Provider{}, set, err
 	}
@@ -320,7 +318,7 @@ func configFault(err error) error {
 
 // List implements session.Models.
 func (m *models) List(ctx context.Context, _ bool) ([]session.ModelInfo, string, error) {
-	set, err := settings.Load(m.path)
+	set, err := loadSettings(m.path, m.workspace)
 	if err != nil {
 		return nil, "", err
 	}

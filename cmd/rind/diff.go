@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rind-dev/rind/session"
-	"github.com/rind-dev/rind/session/undo"
 )
 
 func diffCommand(std *streams) *cobra.Command {
@@ -17,7 +16,7 @@ func diffCommand(std *streams) *cobra.Command {
 		"Shows what tools changed in TURN (an id, or at least its first 4 characters; default: the last turn that changed files), as one\n"+
 			"unified diff a file, from before its first change in the turn to after its last.", "No turn here changed files yet.", &f,
 		func(ctx context.Context, rt *process, id session.SessionID, turn session.TurnID) error {
-			turn, diffs, err := undo.New(undo.Config{Store: rt.store, Images: rt.images()}).Diff(ctx, id, turn)
+			turn, diffs, err := rt.undo(true).Diff(ctx, id, turn)
 			if err != nil {
 				return err
 			}

@@ -6,21 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
-	"github.com/rind-dev/rind/session/images"
-	"github.com/rind-dev/rind/session/undo"
 )
-
-// images are the contents from before tools changed files, of every session of this data folder.
-func (rt *process) images() *images.Store {
-	return images.New(func(id session.SessionID) string { return filepath.Join(rt.root, "outputs", string(id)) }, images.Options{})
-}
 
 // turnFlags name a session and one of its turns.
 type turnFlags struct {
@@ -73,7 +65,7 @@ func turnCommand(std *streams, use, short, long, nothing string, f *turnFlags, r
 				id = page[0].ID
 			}
 			err = run(ctx, rt, id, session.TurnID(strings.Join(args, "")))
-			if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+			if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 				return &exit{exitCancelled, "cancelled"}
 			}
 			return asExit(err)
@@ -91,7 +83,7 @@ func undoCommand(std *streams) *cobra.Command {
 			"undone yet, so that repeating it steps back). A file that somebody changed since is left alone and named. Exit code 6 says that\n"+
 			"a file was left alone.", "Nothing to undo.", &f,
 		func(ctx context.Context, rt *process, id session.SessionID, turn session.TurnID) error {
-			u := undo.New(undo.Config{Store: rt.store, Images: rt.images(), Keep: true, Lease: true})
+			u := rt.undo(true)
 			do := u.Undo
 			if dry {
 				do = u.Plan

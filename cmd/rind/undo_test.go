@@ -67,7 +67,7 @@ func wrote(t *testing.T, workspace string, content ...string) session.TurnID {
 			ID: "call" + content[i], Name: "write_file", Arguments: protocol.MustMarshal(map[string]string{"path": content[i], "content": content[i+1]}),
 		})
 	}
-	loop, err := session.NewLoop(session.Loop{Models: m, Policy: allowing{}, Tools: []session.Tool{files.WriteFile(rt.images())}})
+	loop, err := session.NewLoop(session.Loop{Models: m, Policy: allowing{}, Tools: []session.Tool{files.WriteFile(rt.kept)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,10 @@ func (s Settings) over(o Settings) Settings {
 	doc.Model, doc.ReasoningEffort = first(o.doc.Model, doc.Model), first(o.doc.ReasoningEffort, doc.ReasoningEffort)
 	doc.ApprovalMode = first(o.doc.ApprovalMode, doc.ApprovalMode)
 	doc.ClientFiles, doc.ClientTerminal = first(o.doc.ClientFiles, doc.ClientFiles), first(o.doc.ClientTerminal, doc.ClientTerminal)
+	doc.Sandbox, doc.FetchPrivate = first(o.doc.Sandbox, doc.Sandbox), first(o.doc.FetchPrivate, doc.FetchPrivate)
+	if o.doc.SearchURL != nil { // whole, for the same reason
+		doc.SearchURL, doc.SearchKey, doc.SearchHeader = o.doc.SearchURL, o.doc.SearchKey, o.doc.SearchHeader
+	}
 	if o.doc.MCPServers != nil {
 		doc.MCPServers = o.doc.MCPServers
 	}

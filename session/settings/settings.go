@@ -10,6 +10,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/rind-dev/rind/protocol"
@@ -53,6 +54,11 @@ type document struct {
 	Providers         map[string]named  `json:"-"`
 	TrustedWorkspaces map[string]string `json:"trustedWorkspaces"`
 	MCPServers        json.RawMessage   `json:"mcpServers"`
+	Sandbox           *string           `json:"sandbox"`
+	SearchURL         *string           `json:"searchUrl"`
+	SearchKey         *string           `json:"searchKey"`
+	SearchHeader      *string           `json:"searchHeader"`
+	FetchPrivate      *bool             `json:"fetchPrivate"`
 	ClientFiles       *string           `json:"clientFiles"`
 	ClientTerminal    *string           `json:"clientTerminal"`
 }
@@ -216,6 +222,24 @@ func (s Settings) ApprovalMode() string { return or(s.doc.ApprovalMode, "ask") }
 
 // MCPServers is the object of that name as the file has it, nil where it has none.
 func (s Settings) MCPServers() json.RawMessage { return slices.Clone(s.doc.MCPServers) }
+
+// Sandbox tells whether commands run in a sandbox: "auto" or "off".
+func (s Settings) Sandbox() string { return or(s.doc.Sandbox, "auto") }
+
+// Web says where the web tools may go. Private allows addresses that are not public.
+type Web struct {
+	SearchURL, SearchKey, SearchHeader string
+	Private                            bool
+}
+
+// Web returns the settings of the web tools, the key looked up in env where it names a variable.
+func (s Settings) Web(env Env) Web {
+	key := or(s.doc.SearchKey, "")
+	if name, ok := strings.CutPrefix(key, "$"); ok {
+		key, _ = env(name)
+	}
+	return Web{or(s.doc.SearchURL, ""), key, or(s.doc.SearchHeader, ""), s.doc.FetchPrivate != nil && *s.doc.FetchPrivate}
+}
 
 // ClientFiles tells whether an ACP editor's file methods are used: "auto" or "never".
 func (s Settings) ClientFiles() string { return or(s.doc.ClientFiles, "auto") }

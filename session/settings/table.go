@@ -67,6 +67,20 @@ var top = append([]Row{
 	},
 	Row{Key: "mcpServers", Type: "object", Secret: true, Text: "Servers of the Model Context Protocol whose tools the model may use, by name."},
 	Row{
+		Key: "sandbox", Type: "string", Enum: []string{"auto", "off"}, Default: "auto",
+		Text: "Whether commands run in a sandbox where the system has one (docs/containment.md).",
+	},
+	Row{
+		Key: "searchUrl", Type: "string", check: isWebAddress,
+		Text: "Address of a JSON search endpoint, {query} standing for the query. Not set: search_web is not offered (docs/web.md).",
+	},
+	Row{Key: "searchKey", Type: "string", Secret: true, check: isKey, Text: `Key for it, or "$NAME" for the environment variable NAME.`},
+	Row{Key: "searchHeader", Type: "string", check: isWord, Text: "Header the key is sent in, as it is. Not set: Authorization: Bearer KEY."},
+	Row{
+		Key: "fetchPrivate", Type: "boolean", Default: "false",
+		Text: "Whether fetch_web_page may reach private and loopback addresses.",
+	},
+	Row{
 		Key: "clientFiles", Type: "string", Enum: []string{"auto", "never"}, Default: "auto",
 		Text: "Whether files are read and written through an ACP editor that offers it, so that its unsaved text counts.",
 	},

@@ -97,6 +97,7 @@ func TestAQuestionInATurnComesInTheContractsOrder(t *testing.T) {
 	}{
 		{"answered", asks, answer(" this one\n"), `started, asked Which?, answered this one, result completed {"answer":"this one"}, turn_completed`},
 		{"answered with nothing", asks, answer("  "), "started, asked Which?, answered , result failed UserQuestionEmptyAnswer, turn_completed"},
+		{"cancelled", asks, func(s *session.Session) { s.Cancel(session.CancelRequest{}, func(error) {}) }, "started, asked Which?, answered , result failed UserQuestionEmptyAnswer, turn_cancelled"},
 		{"no question", invalid, func(*session.Session) {}, "started, result rejected InvalidArguments, turn_completed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -287,12 +287,12 @@ func (p *reader) end() error {
 	}
 	finish := session.FinishStop
 	switch {
-	case p.reason == "max_tokens":
+	case p.reason == "max_tokens", p.reason == "model_context_window_exceeded" && p.began: // what was told is not taken back
 		finish = session.FinishLength
 	case p.reason == "refusal":
 		finish = session.FinishFilter
 	case p.reason == "model_context_window_exceeded":
-		return &session.ModelError{Fault: session.FaultContext, Status: 200, Message: "The answer reached the end of the model's context window."}
+		return &session.ModelError{Fault: session.FaultContext, Status: 200, Message: "The model's context window has no room for an answer."}
 	case len(p.ids) > 0:
 		finish = session.FinishCalls
 	case p.reason == "pause_turn": // of tools the provider runs, and we offer none: whoever added them, the answer is not complete

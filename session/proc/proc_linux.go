@@ -38,7 +38,7 @@ func (p *Process) leftBehind() (l Left) {
 	if p.token == "" {
 		return l
 	}
-	for _, s := range strays(p.token, p.PID()) {
+	for _, s := range straysSince(p.PID(), p.token, p.PID()) {
 		switch {
 		case s.pid == p.PID():
 		case s.group == p.PID():

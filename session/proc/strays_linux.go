@@ -27,6 +27,25 @@ type stray struct {
 // strays looks through /proc for living processes of this user that are in the group (0 for none) or carry the token. A process is known by
 // the environment its program was started with; one that was given an empty environment and left the group is not found.
 func strays(token string, group int) []stray {
+	return straysAmong(token, group, func(int) bool { return true })
+}
+
+// straysSince is strays for processes that are younger than pid. Their ids are those given since, unless the ids began anew meanwhile: then it
+// looks at all. It is for telling, not for ending: with more processes started than there are ids, it may miss one.
+func straysSince(pid int, token string, group int) []stray {
+	last := 0
+	if data, err := os.ReadFile("/proc/loadavg"); err == nil {
+		if f := bytes.Fields(data); len(f) == 5 {
+			last, _ = strconv.Atoi(string(f[4])) // the id given last
+		}
+	}
+	if last < pid {
+		return strays(token, group)
+	}
+	return straysAmong(token, group, func(n int) bool { return n >= pid && n <= last })
+}
+
+func straysAmong(token string, group int, may func(pid int) bool) []stray {
 	d, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -42,7 +61,7 @@ func strays(token string, group int) []stray {
 		looked += len(names)
 		for _, name := range names {
 			pid, err := strconv.Atoi(name)
-			if err != nil || pid == self {
+			if err != nil || pid == self || !may(pid) {
 				continue
 			}
 			var st unix.Stat_t

@@ -130,7 +130,7 @@ func TestGitWorksInTheSandbox(t *testing.T) {
 			t.Fatalf("%s: %s%s", command, data.Stdout, data.Stderr)
 		}
 	}
-	succeeds("git init -q -b main && " + identity + "git add f && git commit -qm one && echo y >>f && git commit -qam two && git gc -q && git stash list && git checkout -qb topic")
+	succeeds("git init -q -b main && " + identity + "git add f && git commit -qm one && echo y >>f && git commit -qam two && git checkout -qb topic")
 	succeeds("git worktree add -q wt main && mkdir sub && echo x >sub/f && git add sub && git commit -qm three")
 	d.root = filepath.Join(app, "sub") // a folder of a repository
 	succeeds("echo z >f && git commit -qam four")
@@ -182,7 +182,11 @@ func TestGoBuildsInTheSandbox(t *testing.T) {
 func TestNpmWorksInTheSandbox(t *testing.T) {
 	needs(t, "npm")
 	d := guarded(t)
-	data, _ := d.run(t, "npm init -y >/dev/null && npm pack --silent && ls ~/.npm >/dev/null")
+	if testing.Short() {
+		t.Skip("packs a package")
+	}
+	d.put(t, "app/package.json", `{"name":"example","version":"1.0.0"}`)
+	data, _ := d.run(t, "npm pack --silent && ls ~/.npm/_logs >/dev/null")
 	if data.ExitCode != 0 {
 		t.Errorf("%+v", data)
 	}

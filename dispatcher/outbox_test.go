@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rind-dev/rind/protocol"
@@ -19,16 +20,17 @@ import (
 
 // The random conversation found what these hold still: two moments between the outbox and the reading goroutine that no client can choose.
 
-// pausing is a store that lets a test do something right before the log is read.
+// pausing is a store that lets a test do something right before the log is read from its beginning.
 type pausing struct {
 	session.Store
-	before func()
+	before atomic.Pointer[func()] // sessions look for what is new on goroutines of their own
 }
 
 func (p *pausing) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
-	if f := p.before; f != nil {
-		p.before = nil
-		f()
+	if after == 0 {
+		if f := p.before.Swap(nil); f != nil {
+			(*f)()
+		}
 	}
 	return p.Store.Read(ctx, id, after, limit, v)
 }
@@ -103,7 +105,8 @@ func TestNothingBehindASnapshotTakenWhileTheLogIsReadIsToldBeforeIt(t *testing.T
 	o.add(newFollow(s, nil, 0))
 	const place = 7
 	var h *hold
-	store.before = func() { h = o.hold(&hold{session: s.ID, seq: place, exact: true, id: "1"}) }
+	pause := func() { h = o.hold(&hold{session: s.ID, seq: place, exact: true, id: "1"}) }
+	store.before.Store(&pause)
 	buf, more, err := o.page(nil, s.ID)
 	if err != nil || h == nil {
 		t.Fatalf("the log was not read: %v", err)

@@ -13,6 +13,7 @@ import (
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/consent"
 	"github.com/rind-dev/rind/session/provider/script"
 	"github.com/rind-dev/rind/session/tool/ask"
 	"github.com/rind-dev/rind/session/tool/files"
@@ -58,7 +59,8 @@ func (s *stage) launch(t failer, w *world, instance string) *process {
 	if !s.unattended {
 		offered = append(offered, ask.UserQuestion())
 	}
-	policy, guide := consenting{}, session.PlainGuide("You work on code.")
+	home := filepath.Join(s.root, "home")
+	policy, guide := consent.New(consent.Config{Rules: p.store, Home: home, DataRoot: home}), session.PlainGuide("You work on code.")
 	loop, err := session.NewLoop(session.Loop{Models: models, Tools: offered, Policy: policy, Guide: guide, Unattended: s.unattended})
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +68,7 @@ func (s *stage) launch(t failer, w *world, instance string) *process {
 	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, Policy: policy, Guide: guide, IDs: &w.ids})
 	p.d = dispatcher.New(dispatcher.Config{
 		Sessions: p.all, Workspace: s.workspace(), Version: "0.0.0",
-		Guide: guide,
+		Guide: guide, Policy: policy,
 		Setup: func() dispatcher.Setup { return dispatcher.Setup{SettingsFound: true} },
 		Providers: func() []rindv2.Provider {
 			return []rindv2.Provider{{ID: "play", Name: "play", Methods: []string{"api_key"}, Configured: true, Source: "none"}}
@@ -85,14 +87,4 @@ func bash() session.Tool {
 		}
 		return session.ToolResult{Data: map[string]any{"status": "completed", "exit_code": 0, "stdout": "done\n", "stderr": ""}}, nil
 	}}
-}
-
-// consenting is the double of the policy of consent: what writes or runs is asked for.
-type consenting struct{ session.Policy }
-
-func (consenting) Judge(_ context.Context, _ string, spec session.ToolSpec, call session.ToolCall) (session.Verdict, error) {
-	if spec.ReadOnly || spec.Kind == "think" {
-		return session.Verdict{Effect: "allow"}, nil
-	}
-	return session.Verdict{Effect: "ask", Title: spec.Name}, nil
 }

@@ -24,6 +24,7 @@ var (
 	places    = regexp.MustCompile(`"(cursor|head_cursor|next_cursor|task_cursor|sequence)":([1-9][0-9]*)`)
 	preamble  = regexp.MustCompile(`("id":"system","ts":"[^"]*","role":"system","content":)"(?:[^"\\]|\\.)*"`)
 	offered   = regexp.MustCompile(`(There is no tool [^.]*\. Tools: )[^.]*\.`)
+	renamed   = regexp.MustCompile(`call_[0-9a-f]{24}\b`)
 	quoted    = regexp.MustCompile(`"(<cursor[0-9]+>)"`)
 	named     = regexp.MustCompile(`<[a-z_]+[0-9]+>`)
 )
@@ -59,6 +60,7 @@ func (n *Names) Stable(line string) string {
 		g := places.FindStringSubmatch(m)
 		return `"` + g[1] + `":"` + n.name("cursor "+g[2], "cursor") + `"`
 	})
+	s = renamed.ReplaceAllStringFunc(s, func(m string) string { return n.name(m, "call") })
 	return unstable.ReplaceAllStringFunc(s, func(m string) string {
 		g := unstable.FindStringSubmatch(m)
 		switch {
@@ -77,7 +79,7 @@ func (n *Names) name(id, member string) string {
 	}
 	what := strings.TrimSuffix(member, "_id")
 	switch {
-	case what == "cursor":
+	case what == "cursor", what == "call":
 	case strings.Contains(id, "_"):
 		what = "session"
 	case what == "user_message":

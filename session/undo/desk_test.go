@@ -242,7 +242,24 @@ func (d *desk) turnOf(n int, draw func() step) session.TurnID {
 	if done != n {
 		d.t.Fatalf("%d of %d steps were taken", done, n)
 	}
+	d.idle()
 	return o.Turn
+}
+
+// idle waits until the process has given the session's lease back, which it does right after a turn.
+func (d *desk) idle() {
+	d.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		m, err := d.process.store.Session(context.Background(), d.id)
+		switch {
+		case err != nil:
+			d.t.Fatal(err)
+		case !m.OwnerAlive:
+			return
+		case time.Now().After(deadline):
+			d.t.Fatalf("the session stays with %s", m.Owner)
+		}
+	}
 }
 
 func (d *desk) head() session.Seq {

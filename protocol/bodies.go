@@ -44,6 +44,18 @@ const (
 	ReasonGoalCleared = "Goal cleared"
 	ReasonShutdown    = "Worker shutting down"
 
+	TaskStarting   = "starting" // Task.Status
+	TaskRunning    = "running"
+	TaskCancelling = "cancelling"
+	TaskCompleted  = "completed"
+	TaskFailed     = "failed"
+	TaskCancelled  = "cancelled"
+	TaskTimedOut   = "timed_out"
+	TaskLost       = "lost" // its runtime died
+
+	NotifyOnExit = "on_exit" // Task.Notify
+	NotifyManual = "manual"
+
 	SurfaceEditor   = "editor" // who a turn was accepted from
 	SurfacePortable = "portable"
 )

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -35,6 +36,56 @@ type Progress interface {
 	Say(message string)
 	// Ask puts a question and waits for the answer (ask_user_question). Cancelled: context.Cause(ctx).
 	Ask(ctx context.Context, question string, options []protocol.Choice) (answer string, err error)
+}
+
+// Job is a command that goes on after its call was answered. The tool that started it hands it to the session, which ends and closes it.
+// Safe for concurrent use.
+type Job interface {
+	// Output is text of the output from offset from on, at most max characters of both streams together; from counts bytes of text of both
+	// streams in the order in which they came. What is not there any more is skipped: start says where the text begins, next where it ends.
+	Output(from int64, max int) (stdout, stderr string, start, next int64)
+	// Tail is the last max characters of each stream.
+	Tail(max int) (stdout, stderr string)
+	// Sum says how much output there is. It grows while the command runs.
+	Sum() JobSum
+	// Done is closed when the command has ended.
+	Done() <-chan struct{}
+	// Exit says how it ended: protocol.TaskCompleted for exit code 0, TaskFailed, TaskTimedOut, TaskCancelled. Call it after Done.
+	Exit() (status string, code int)
+	// End ends the command: TERM, a grace, KILL; none at the end of the runtime. An error says that its end is not confirmed.
+	End() error
+	// Close gives files back. The output stays readable.
+	Close()
+}
+
+// JobSum counts the output of a Job.
+type JobSum struct {
+	Bytes, Lines int64
+	Path         string // of the file that holds it, absolute; "" for none
+	Incomplete   bool   // the file does not hold all of it
+}
+
+// JobSpec is what a task record says of a Job beside its output.
+type JobSpec struct {
+	Command    string
+	CWD        string
+	Backend    string // shell_backend
+	Executable string // shell_executable
+	Notify     string // on_exit, manual
+	Started    time.Time
+}
+
+// Background is what the Progress of a call may offer beside: a way to go on after the call was answered (docs/protocol/rind-v2.md
+// section 7.5). A tool asks for it with a type assertion; without it the call waits for the end.
+type Background interface {
+	// Reserve takes one of the session's places for live tasks, before the command starts; false when all are taken. free gives it
+	// back, once; HandOff uses it up. now says that the command goes on in the background from its beginning: the intent is then on disk
+	// when Reserve returns, and a call that was started before is refused with an error.
+	Reserve(spec JobSpec, now bool) (free func(), ok bool, err error)
+	// Released is closed when the call is to stop waiting: somebody released it, or an input waits to be delivered.
+	Released() <-chan struct{}
+	// HandOff makes the running job a task of the session and returns its id, once that is on disk.
+	HandOff(job Job, spec JobSpec) (task string, err error)
 }
 
 // ToolResult is how a call ended. Data is put into the result's JSON; Status "" means completed.

@@ -1,9 +1,6 @@
 package dispatcher_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +17,8 @@ import (
 	"github.com/rind-dev/rind/session/tool/plan"
 )
 
-// stage is what a transcript is played on: what the program is composed of, but for the store, which is in memory, and commands, which are
-// not run.
+// stage is what a transcript is played on: what the program is composed of, but for the store, which is in memory, and tools whose results
+// tell of the machine.
 type stage struct {
 	root       string // $ROOT of the transcript; the workspace is ws in it
 	script     string
@@ -55,7 +52,7 @@ func (s *stage) launch(t failer, w *world, instance string) *process {
 	t.Helper()
 	p := &process{t: t, play: script.Must(s.script), tools: &tools{}, store: w.Open(instance)}
 	models := scripted{p.play}
-	offered := []session.Tool{files.ReadFile(), files.WriteFile(nil), plan.UpdatePlan(), bash()}
+	offered := []session.Tool{files.ReadFile(), files.WriteFile(nil), plan.UpdatePlan()}
 	if !s.unattended {
 		offered = append(offered, ask.UserQuestion())
 	}
@@ -75,16 +72,4 @@ func (s *stage) launch(t failer, w *world, instance string) *process {
 		},
 	})
 	return p
-}
-
-// bash is the double of the tool: it runs nothing. "sleep" waits until the call is cancelled, every other command is done at once.
-func bash() session.Tool {
-	schema := json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"],"additionalProperties":false}`)
-	return &tool{session.ToolSpec{Name: "bash", Description: "d", Kind: "execute", Schema: schema}, func(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error) {
-		if bytes.Contains(c.Arguments, []byte("sleep")) {
-			<-ctx.Done()
-			return session.ToolResult{}, context.Cause(ctx)
-		}
-		return session.ToolResult{Data: map[string]any{"status": "completed", "exit_code": 0, "stdout": "done\n", "stderr": ""}}, nil
-	}}
 }

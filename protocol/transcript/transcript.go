@@ -24,6 +24,7 @@ var (
 	places    = regexp.MustCompile(`"(cursor|head_cursor|next_cursor|task_cursor|sequence)":([1-9][0-9]*)`)
 	preamble  = regexp.MustCompile(`("id":"system","ts":"[^"]*","role":"system","content":)"(?:[^"\\]|\\.)*"`)
 	offered   = regexp.MustCompile(`(There is no tool [^.]*\. Tools: )[^.]*\.`)
+	liveUsage = regexp.MustCompile(`("files":\[[^\]]*\],"context_usage_percent":)[0-9.e-]+`)
 	renamed   = regexp.MustCompile(`call_[0-9a-f]{24}\b`)
 	quoted    = regexp.MustCompile(`"(<cursor[0-9]+>)"`)
 	named     = regexp.MustCompile(`<[a-z_]+[0-9]+>`)
@@ -51,6 +52,7 @@ func (n *Names) Stable(line string) string {
 	if strings.Contains(s, `"anchor":"estimate"`) {
 		s = estimated.ReplaceAllString(s, `"$1":"<n>"`)
 	}
+	s = liveUsage.ReplaceAllString(s, `$1"<n>"`)
 	s = preamble.ReplaceAllString(s, `$1"…"`)
 	s = offered.ReplaceAllString(s, "$1….")
 	s = shortened.ReplaceAllString(s, "Resumed session <short>:")

@@ -55,7 +55,7 @@ func startPTY(t *testing.T, root string, env []string, stdin *os.File, args ...s
 		for {
 			n, err := master.Read(buf)
 			_, _ = p.display.Write([]byte(strings.ReplaceAll(string(buf[:n]), "\r", ""))) // which the terminal adds
-			if err != nil { // EIO: the last one that had the terminal open is gone
+			if err != nil {                                                               // EIO: the last one that had the terminal open is gone
 				break
 			}
 		}

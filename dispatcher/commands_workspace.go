@@ -242,6 +242,9 @@ func undoText(u session.Undone) string {
 	fmt.Fprintf(&b, "Undo of turn %s:", u.Turn)
 	for _, f := range u.Files {
 		fmt.Fprintf(&b, "\n- %s  %s", f.Path, words[f.Status])
+		if f.Reason != "" {
+			b.WriteString(" (" + f.Reason + ")")
+		}
 	}
 	if len(u.Files) == 0 {
 		b.WriteString(" it wrote no files.")

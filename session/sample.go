@@ -82,6 +82,12 @@ func (w *work) sample(ctx context.Context) (string, error) {
 		}
 		switch retry := retryOf(m, c.shown); {
 		case m.Fault == FaultContext && rescue.again():
+			if c.shown { // what was told of this step is told anew
+				cuts++
+				if err := w.retry(cuts, 0, c, m); err != nil {
+					return "", err
+				}
+			}
 			if req.Messages, err = w.shorten(ctx, &rescue, req.Messages); err != nil {
 				return "", err
 			}

@@ -22,6 +22,7 @@ import (
 	"github.com/rind-dev/rind/session/guide"
 	"github.com/rind-dev/rind/session/images"
 	"github.com/rind-dev/rind/session/proc"
+	"github.com/rind-dev/rind/session/provider/anthropic"
 	"github.com/rind-dev/rind/session/provider/demo"
 	"github.com/rind-dev/rind/session/provider/openai"
 	"github.com/rind-dev/rind/session/provider/script"
@@ -183,6 +184,9 @@ func (rt *process) undo(alone bool) *undo.Undo {
 
 // close ends the process's work: within 3 s, or what is left is left to the next process.
 func (rt *process) close() {
+	if rt.children != nil {
+		rt.children.Refuse()
+	}
 	if rt.all != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 		if err := rt.all.Shutdown(ctx); err != nil {
@@ -214,8 +218,14 @@ type models struct {
 	redact    *record.Log
 	demo      bool // nothing is configured and a person typed the command
 
-	mu    sync.Mutex               // guards known; never held over I/O
-	known map[string]*openai.Model // by all of their settings, so that connections outlive a turn
+	mu    sync.Mutex        // guards known; never held over I/O
+	known map[string]remote // by all of their settings, so that connections outlive a turn
+}
+
+// remote is a model that is asked over the network.
+type remote interface {
+	session.Model
+	List(ctx context.Context) ([]session.ModelInfo, error)
 }
 
 var _ session.Models = (*models)(nil)
@@ -275,34 +285,52 @@ func (m *models) Select(_ context.Context, sel session.Selection) (session.Selec
 			return session.Selected{}, configFault(fmt.Errorf("script of provider %s: %w", p.Name, err))
 		}
 		return session.Selected{Model: model, Info: info, Scripted: true}, nil
-	case settings.OpenAIChat, settings.OpenAIResponses:
-		model, err := m.openai(p)
+	case settings.OpenAIChat, settings.OpenAIResponses, settings.Anthropic:
+		model, err := m.remote(p)
 		if err != nil {
 			return session.Selected{}, configFault(err)
+		}
+		if claude, ok := model.(*anthropic.Model); ok {
+			info = described(claude.Info(sel.Model), p)
 		}
 		return session.Selected{Model: model, Info: info, BaseURL: p.BaseURL}, nil
 	}
 	return session.Selected{}, configFault(fmt.Errorf("provider %s is of type %s, which this version cannot use for turns", p.Name, p.Type))
 }
 
-func (m *models) openai(p settings.Provider) (*openai.Model, error) {
+// described is what a provider knows of a model, under what the settings say.
+func described(info session.ModelInfo, p settings.Provider) session.ModelInfo {
+	if p.ContextWindow > 0 {
+		info.Window = p.ContextWindow
+	}
+	if p.Images != nil {
+		info.Images = p.Images
+	}
+	return info
+}
+
+func (m *models) remote(p settings.Provider) (remote, error) {
 	key, err := p.Key(m.env)
 	if err != nil {
 		return nil, err
 	}
-	cfg := openai.Config{Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, API: p.Type, Headers: p.Headers, CAFile: p.CAFile}
-	id := fmt.Sprintf("%q %q %q %q %q %q", cfg.Name, cfg.BaseURL, cfg.Key, cfg.API, cfg.Headers, cfg.CAFile)
+	id := fmt.Sprintf("%q %q %q %q %q %q", p.Name, p.BaseURL, key.Value, p.Type, p.Headers, p.CAFile)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if model := m.known[id]; model != nil {
 		return model, nil
 	}
-	model, err := openai.New(cfg)
+	var model remote
+	if p.Type == settings.Anthropic {
+		model, err = anthropic.New(anthropic.Config{Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, Headers: p.Headers, CAFile: p.CAFile})
+	} else {
+		model, err = openai.New(openai.Config{Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, API: p.Type, Headers: p.Headers, CAFile: p.CAFile})
+	}
 	if err != nil {
 		return nil, err
 	}
 	if m.known == nil || len(m.known) > 16 { // keys and addresses that changed while we ran
-		m.known = map[string]*openai.Model{}
+		m.known = map[string]remote{}
 	}
 	m.known[id] = model
 	return model, nil
@@ -331,7 +359,7 @@ func (m *models) List(ctx context.Context, _ bool) ([]session.ModelInfo, string,
 			continue
 		}
 		known := session.ModelInfo{Provider: p.Name, ID: p.Model, Name: p.Model, API: p.Type, Window: p.ContextWindow, Images: p.Images}
-		if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses {
+		if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses && p.Type != settings.Anthropic {
 			if p.Model != "" {
 				out = append(out, known)
 			}
@@ -349,7 +377,7 @@ func (m *models) List(ctx context.Context, _ bool) ([]session.ModelInfo, string,
 }
 
 func (m *models) listOpenAI(ctx context.Context, p settings.Provider) ([]session.ModelInfo, error) {
-	model, err := m.openai(p)
+	model, err := m.remote(p)
 	if err != nil {
 		return nil, err
 	}

@@ -140,7 +140,7 @@ func (r *report) provider(ctx context.Context, rt *process, set settings.Setting
 		return
 	}
 	r.add("key", "ok", "from %s", key.Source)
-	if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses {
+	if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses && p.Type != settings.Anthropic {
 		return
 	}
 	if offline {

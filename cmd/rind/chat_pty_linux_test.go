@@ -138,21 +138,8 @@ func (p *terminal) ends(code int) {
 	}
 }
 
-// needs skips where the program offers no tool of that name to its model.
-func needs(t *testing.T, name string) {
-	t.Helper()
-	p := atPTY(t, folders(t, `{"turns":[{"steps":[{"expect":{"tools":["`+name+`"]}},{"text":"It is there."}]}]}`), nil, "prompt", "look")
-	select {
-	case <-p.exited:
-	case <-time.After(patience):
-		t.Fatalf("the program did not end; shown: %q", tail(p.all()))
-	}
-	if !strings.Contains(p.all(), "It is there.") {
-		t.Skipf("the program has no tool %s", name)
-	}
-}
-
 func TestPTYChatStreamsAndEndsWithCtrlD(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Hello from the script.","chunk":3,"delayMs":2}]},{"steps":[{"text":"And "},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"so on."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("script (s), mode ask. /help lists commands, Ctrl-D ends.\n> ")
@@ -172,6 +159,7 @@ func TestPTYChatStreamsAndEndsWithCtrlD(t *testing.T) {
 }
 
 func TestPTYChatGoesOnWithTheNewestSession(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"First."}]},{"steps":[{"expect":{"messages":4}},{"text":"Second."}]}]}`)
 	p := atPTY(t, root, nil, "chat", "remember", "this")
 	p.expect("First.")
@@ -190,6 +178,7 @@ func TestPTYChatGoesOnWithTheNewestSession(t *testing.T) {
 }
 
 func TestPTYLinesTypedDuringATurnSteerIt(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},{"sleepMs":500},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"You said: "},{"echo":true}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
@@ -205,6 +194,7 @@ func TestPTYLinesTypedDuringATurnSteerIt(t *testing.T) {
 }
 
 func TestPTYCtrlCCancelsTheTurnAndTwiceEndsTheProgram(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"match":"hang","steps":[{"text":"Here I sit "},{"hang":true}]},{"steps":[{"text":"Still here."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
@@ -229,6 +219,7 @@ func TestPTYCtrlCCancelsTheTurnAndTwiceEndsTheProgram(t *testing.T) {
 }
 
 func TestPTYCtrlDDuringATurnWaitsForItsEnd(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Slowly ","chunk":1,"delayMs":20},{"sleepMs":300},{"text":"to the end."}]}]}`)
 	p := atPTY(t, root, nil, "chat", "go")
 	p.expect("S")
@@ -239,6 +230,7 @@ func TestPTYCtrlDDuringATurnWaitsForItsEnd(t *testing.T) {
 }
 
 func TestPTYAHangUpEndsTheProgram(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Here I sit "},{"hang":true}]}]}`)
 	p := atPTY(t, root, nil, "chat", "go")
 	p.expect("Here I sit")
@@ -249,6 +241,7 @@ func TestPTYAHangUpEndsTheProgram(t *testing.T) {
 }
 
 func TestPTYCommandsAndMistakes(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"match":"fail","steps":[{"fail":{"fault":"rejected","message":"The script refuses."}}]},{"steps":[{"text":"Better."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
@@ -272,6 +265,7 @@ func TestPTYCommandsAndMistakes(t *testing.T) {
 }
 
 func TestPTYAPasteIsOnePrompt(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Got <"},{"echo":true},{"text":">"}]},{"steps":[{"text":"Joined <"},{"echo":true},{"text":">"}]}]}`)
 	p := atPTY(t, root, []string{"TERM=xterm"}, "chat")
 	p.expect(pasteOn)
@@ -300,6 +294,7 @@ func TestPTYAPasteIsOnePrompt(t *testing.T) {
 }
 
 func TestPTYALineTheTerminalCutIsSaid(t *testing.T) {
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Fine."}]}]}`)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
@@ -311,6 +306,7 @@ func TestPTYALineTheTerminalCutIsSaid(t *testing.T) {
 }
 
 func TestPTYAMegabyteOfTextArrivesWhole(t *testing.T) {
+	t.Parallel()
 	line := strings.Repeat("0123456789abcde ", 64) + "\n"
 	text := strings.Repeat(line, 1<<20/len(line)) + "That is all."
 	root := folders(t, `{"turns":[{"steps":[{"text":`+string(mustJSON(text))+`}]}]}`)
@@ -333,6 +329,7 @@ func mustJSON(v any) []byte {
 }
 
 func TestPTYTrustIsAskedFor(t *testing.T) {
+	t.Parallel()
 	for answer, want := range map[string]bool{"y\n": true, "n\n": false, "\n": false, "\x04": false} {
 		root := folders(t, `{"turns":[]}`)
 		if err := os.WriteFile(filepath.Join(root, "ws", ".mcp.json"), []byte(`{"mcpServers":{"b":{"command":"make"}}}`), 0o600); err != nil {
@@ -360,7 +357,7 @@ func TestPTYTrustIsAskedFor(t *testing.T) {
 const bashOnce = `{"turns":[{"steps":[{"text":"Now I make it. "},{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"text":"Done."}]}]}`
 
 func TestPTYConsentInChat(t *testing.T) {
-	needs(t, "bash")
+	t.Parallel()
 	for answer, made := range map[string]bool{"y": true, "a": true, "n": false, "N": false} {
 		t.Run(answer, func(t *testing.T) {
 			root := folders(t, bashOnce)
@@ -381,7 +378,7 @@ func TestPTYConsentInChat(t *testing.T) {
 }
 
 func TestPTYConsentInPromptWhoseTextIsPiped(t *testing.T) {
-	needs(t, "bash")
+	t.Parallel()
 	root := folders(t, bashOnce)
 	in, err := os.Open(filepath.Join(root, "ws", "a.txt"))
 	if err != nil {
@@ -402,7 +399,7 @@ func TestPTYConsentInPromptWhoseTextIsPiped(t *testing.T) {
 }
 
 func TestPTYFullModeAsksNothing(t *testing.T) {
-	needs(t, "bash")
+	t.Parallel()
 	for _, command := range []string{"prompt", "chat"} {
 		root := folders(t, bashOnce)
 		p := atPTY(t, root, nil, command, "--mode", "full", "make it")
@@ -419,7 +416,7 @@ func TestPTYFullModeAsksNothing(t *testing.T) {
 }
 
 func TestPTYAQuestionOfTheAgent(t *testing.T) {
-	needs(t, "ask_user_question")
+	t.Parallel()
 	play := `{"turns":[{"steps":[{"call":{"name":"ask_user_question","arguments":{"question":"Which one?","options":[{"label":"left (Recommended)","description":"the near one"},{"label":"right","description":"the far one"}]}}}]},{"steps":[{"expect":{"toolResult":"right"}},{"text":"Right it is."}]}]}`
 	for _, command := range []string{"prompt", "chat"} {
 		p := atPTY(t, folders(t, play), nil, command, "choose")
@@ -459,7 +456,6 @@ func withoutTerminal(t *testing.T, root, stdin string, args ...string) (stdout, 
 }
 
 func TestWithoutATerminalWhatNeedsConsentIsRefusedAndNamed(t *testing.T) {
-	needs(t, "bash")
 	root := folders(t, bashOnce)
 	for name, run := range map[string]func() (string, string, int){
 		"prompt":        func() (string, string, int) { return withoutTerminal(t, root, "", "prompt", "make it") },
@@ -483,7 +479,7 @@ func TestWithoutATerminalWhatNeedsConsentIsRefusedAndNamed(t *testing.T) {
 }
 
 func TestPTYAlwaysIsAskedOnce(t *testing.T) {
-	needs(t, "bash")
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"text":"Done."}]}]}`)
 	p := atPTY(t, root, nil, "chat", "make it twice")
 	p.expect("[N]ever: ")
@@ -499,7 +495,7 @@ func TestPTYAlwaysIsAskedOnce(t *testing.T) {
 }
 
 func TestPTYATurnThatWaitsOutlivesTheProgram(t *testing.T) {
-	needs(t, "ask_user_question")
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"call":{"name":"ask_user_question","arguments":{"question":"Which one?"}}}]},{"steps":[{"expect":{"toolResult":"the left one"}},{"text":"Left it is."}]}]}`)
 	p := atPTY(t, root, nil, "chat", "choose")
 	p.expect("Which one?\nanswer: ")
@@ -519,7 +515,7 @@ func TestPTYATurnThatWaitsOutlivesTheProgram(t *testing.T) {
 }
 
 func TestPTYWhatWasTypedBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
-	needs(t, "bash")
+	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},{"sleepMs":400},{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"text":"Done."}]}]}`)
 	for _, command := range []string{"prompt", "chat"} {
 		p := atPTY(t, root, nil, command, "make it")

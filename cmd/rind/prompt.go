@@ -87,7 +87,7 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 		return asExit(err)
 	}
 	defer s.Close()
-	show := &shower{std: std, json: f.json, session: s, screen: newScreen(std), person: person}
+	show := &shower{std: std, json: f.json, session: s, screen: newScreen(std), person: person, unheard: make(chan error, 1)}
 	return show.turn(ctx, session.PromptRequest{Input: input, Resume: f.resume})
 }
 
@@ -174,6 +174,7 @@ type shower struct {
 	asked   *question   // the one that is shown
 	askedAt time.Time
 	typed   chan typed
+	unheard chan error // why an answer was not taken
 	took    time.Duration
 }
 
@@ -238,6 +239,11 @@ func (sh *shower) turn(ctx context.Context, req session.PromptRequest) error {
 				continue
 			}
 			sh.answer(in)
+		case err := <-sh.unheard: // answered elsewhere meanwhile, which the log tells; or it has to be given again
+			sh.screen.fault(messageOf(err))
+			if sh.asked != nil {
+				sh.asked.sent = false
+			}
 		case <-sigs:
 			if cancelled {
 				return &exit{code: exitInterrupted}
@@ -345,7 +351,11 @@ func (sh *shower) answer(in typed) {
 		return
 	}
 	q.sent = true
-	done := func(error) {} // an error says that it was answered elsewhere, which the log tells too
+	done := func(err error) {
+		if err != nil {
+			sh.unheard <- err // one answer at a time is under way
+		}
+	}
 	if q.consent {
 		sh.session.ResolveApproval(q.id, text, done)
 	} else {

@@ -401,6 +401,9 @@ func blunt(text string) string {
 	if text == "" {
 		return ""
 	}
+	if len(text) > 2*mostBytes { // its ends; the middle of so much is data
+		text = text[:mostBytes] + "\n" + text[len(text)-mostBytes:]
+	}
 	for _, b := range bluntly {
 		if b.re.MatchString(text) {
 			return b.why

@@ -14,6 +14,8 @@ import (
 type look struct {
 	p    *Policy
 	open *roots.Roots
+	read int // entries of folders read for wildcards so far
+	done int // names followed so far
 }
 
 // seen is what the names of a step lead to.
@@ -178,6 +180,10 @@ func (l *look) name(name string, dirs []string) seen {
 	if name == "" || name == "/dev/null" || name == "/dev/stdin" {
 		return out
 	}
+	if l.done++; l.done > mostNames {
+		out.lost = true
+		return out
+	}
 	if l.p.secret(name) {
 		out.secret = name
 	}
@@ -216,8 +222,11 @@ func (l *look) resolve(abs, name string) seen {
 	return out
 }
 
-// mostEntries bounds what is read of folders for one wildcard.
+// mostEntries bounds what is read of folders for the wildcards of one command.
 const mostEntries = 4096
+
+// mostNames bounds how many names of a command are followed.
+const mostNames = 20_000
 
 // glob looks at what a wildcard may become: by its text, and by what lies in the folders now.
 func (l *look) glob(pattern string, dirs []string, contents bool) seen {
@@ -231,14 +240,13 @@ func (l *look) glob(pattern string, dirs []string, contents bool) seen {
 	if path.IsAbs(pattern) {
 		starts = []string{"/"}
 	}
-	left := mostEntries
 	for _, d := range starts {
 		if d == elsewhere {
 			continue
 		}
-		l.expand(d, strings.Split(strings.Trim(pattern, "/"), "/"), contents, !path.IsAbs(pattern), &left, &out)
+		l.expand(d, strings.Split(strings.Trim(pattern, "/"), "/"), contents, !path.IsAbs(pattern), &out)
 	}
-	if left <= 0 {
+	if l.read > mostEntries {
 		out.lost = true
 	}
 	return out
@@ -246,11 +254,14 @@ func (l *look) glob(pattern string, dirs []string, contents bool) seen {
 
 // expand follows a pattern part by part below a folder. first: a name that is found is what the word begins with, and may be taken for a
 // flag.
-func (l *look) expand(dir string, parts []string, contents, first bool, left *int, out *seen) {
+func (l *look) expand(dir string, parts []string, contents, first bool, out *seen) {
 	for len(parts) > 0 && (!strings.ContainsAny(parts[0], "*?[")) {
 		first = false
 		dir += "/" + unescape(parts[0])
 		parts = parts[1:]
+	}
+	if l.read > mostEntries {
+		return
 	}
 	at := l.resolve(dir, dir)
 	if !contents {
@@ -261,11 +272,12 @@ func (l *look) expand(dir string, parts []string, contents, first bool, left *in
 		return
 	}
 	entries, err := os.ReadDir(dir)
+	l.read++
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		if *left--; *left <= 0 {
+		if l.read++; l.read > mostEntries {
 			return
 		}
 		name := e.Name()
@@ -292,7 +304,7 @@ func (l *look) expand(dir string, parts []string, contents, first bool, left *in
 			out.join(link)
 		}
 		if len(parts) > 1 && (e.IsDir() || e.Type()&os.ModeSymlink != 0) {
-			l.expand(at, parts[1:], contents, false, left, out)
+			l.expand(at, parts[1:], contents, false, out)
 		}
 	}
 }
@@ -333,7 +345,6 @@ func (l *look) recursive(p *step) seen {
 	if len(folders) == 0 {
 		folders = []word{{text: "."}}
 	}
-	left := mostEntries
 	for _, f := range folders {
 		for _, dir := range absolutes(f.text, p.dirs) {
 			entries, err := os.ReadDir(dir)
@@ -341,7 +352,7 @@ func (l *look) recursive(p *step) seen {
 				continue
 			}
 			for _, e := range entries {
-				if left--; left <= 0 {
+				if l.read++; l.read > mostEntries {
 					out.lost = true
 					return out
 				}

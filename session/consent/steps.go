@@ -13,7 +13,7 @@ import (
 // Bounds of what is taken apart. What is beyond them is not understood, and asks.
 const (
 	mostBytes   = 64 << 10
-	mostNesting = 200
+	mostNesting = 300
 	mostSteps   = 1000
 	mostDepth   = 16 // commands within words of commands
 	mostItems   = 8  // of a loop that are tried
@@ -99,15 +99,11 @@ func parse(text string) ([]*syntax.Stmt, error) {
 	depth, most := 0, 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
-		case '(', '{', '[', '`':
+		case '(', '{', '[':
 			depth++
 			most = max(most, depth)
 		case ')', '}', ']':
 			depth = max(0, depth-1)
-		case '\n':
-			if most < mostNesting {
-				depth = 0 // most are closed at the end of a line, or were quoted
-			}
 		}
 	}
 	if most > mostNesting {

@@ -24,6 +24,7 @@ func (w word) unclear() bool { return strings.Contains(w.text, unknownText) }
 const (
 	mostAlternatives = 256     // of one word with braces
 	mostFields       = 1 << 16 // of one call
+	mostParts        = 64      // of a word with braces
 )
 
 // expander turns words of the parser into words.
@@ -403,6 +404,9 @@ func braces(w *syntax.Word) []alternative {
 	split := &syntax.Word{Parts: append([]syntax.WordPart(nil), w.Parts...)}
 	if !syntax.SplitBraces(split) {
 		return []alternative{{parts: w.Parts}}
+	}
+	if len(split.Parts) > mostParts {
+		return []alternative{{parts: w.Parts, sequence: true}} // nobody writes that
 	}
 	return product(split.Parts)
 }

@@ -168,11 +168,15 @@ func (s *scanner) inside(argv []word, st state) {
 
 // behind looks at a command behind a wrapper, the step before.
 func (s *scanner) behind(inner []word, st state) {
+	if st.wrapped++; st.wrapped > mostWrappers {
+		s.failed = errTooMuch
+		return
+	}
 	p := step{argv: inner, text: joined(inner), dirs: st.dirs, within: true, by: len(s.steps)}
 	if st.known {
 		p.stdin = st.stdin
 	}
-	s.emit(p) // which bounds how many there are
+	s.emit(p)
 	s.inside(inner, st)
 }
 

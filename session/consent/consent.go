@@ -175,8 +175,12 @@ func (r *request) other(pattern, title string, reads bool) session.Verdict {
 // oneLine shows text on one line of at most n characters, its middle left out. Characters that could make it look like something else
 // are replaced.
 func oneLine(s string, n int) string {
+	s = strings.TrimSpace(s)
+	if len(s) > 16*n { // its middle is not shown anyway
+		s = s[:8*n] + s[len(s)-8*n:]
+	}
 	rs := make([]rune, 0, min(len(s), 4*n))
-	for _, c := range strings.TrimSpace(s) {
+	for _, c := range s {
 		switch {
 		case c == '\n':
 			c = '⏎'

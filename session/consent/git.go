@@ -6,12 +6,6 @@ import (
 	"strings"
 )
 
-// gitReader is a subcommand of git that only reads, as long as its flags are not among no.
-type gitReader struct {
-	no    []string
-	check func(args []word) bool
-}
-
 // gitMore are flags that make git run programs or write. Most subcommands that know none of them show differences at some place, and then
 // take them. --oneline and its like stay allowed: only what is shorter than a flag stands for it.
 var gitMore = []string{"--output", "--ext-diff", "--textconv", "--filters", "-O", "--open-files-in-pager", "--show-signature"}

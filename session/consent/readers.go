@@ -311,8 +311,10 @@ func sedScript(s string) bool {
 			}
 			end := s[i]
 			i++
-			if !until(end) || !until(end) {
-				return false
+			for range 2 { // the pattern, what replaces it
+				if !until(end) {
+					return false
+				}
 			}
 			skip("gpiIM0123456789")
 		default:

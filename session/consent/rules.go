@@ -96,7 +96,13 @@ type rule struct {
 	Parts   []rule `json:"parts,omitempty"`
 }
 
+// longestPattern bounds a rule. What is longer cannot be remembered: "always" is once then.
+const longestPattern = 16 << 10
+
 func encodeRule(tool, pattern string, parts ...string) json.RawMessage {
+	if len(pattern) > longestPattern {
+		return nil
+	}
 	r := rule{Tool: tool, Pattern: pattern}
 	for _, p := range parts {
 		r.Parts = append(r.Parts, rule{Tool: tool, Pattern: p})

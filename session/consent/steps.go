@@ -12,12 +12,13 @@ import (
 
 // Bounds of what is taken apart. What is beyond them is not understood, and asks.
 const (
-	mostBytes   = 64 << 10
-	mostNesting = 300
-	mostSteps   = 1000
-	mostDepth   = 16 // commands within words of commands
-	mostItems   = 8  // of a loop that are tried
-	mostDirs    = 4
+	mostBytes    = 64 << 10
+	mostNesting  = 300
+	mostSteps    = 1000
+	mostDepth    = 16 // commands within words of commands
+	mostWrappers = 40
+	mostItems    = 8 // of a loop that are tried
+	mostDirs     = 4
 )
 
 // step is one part of a command: a program that is called, or something else that happens.
@@ -86,6 +87,7 @@ type state struct {
 	known    bool // stdin is
 	function bool
 	exotic   bool // in the background, or in something whose parts do not speak for themselves
+	wrapped  int  // wrappers around it
 	fed      bool // gets its input from a file or text in the command
 }
 
@@ -115,10 +117,13 @@ func parse(text string) ([]*syntax.Stmt, error) {
 	}
 	var list []*syntax.Stmt
 	_, _ = guard(func() (*syntax.File, error) {
-		return nil, syntax.NewParser(bash).Stmts(strings.NewReader(text), func(x *syntax.Stmt) bool {
+		for x, err := range syntax.NewParser(bash).StmtsSeq(strings.NewReader(text)) {
+			if err != nil {
+				break
+			}
 			list = append(list, x)
-			return true
-		})
+		}
+		return nil, nil
 	})
 	return list, err
 }

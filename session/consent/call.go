@@ -1,7 +1,6 @@
 package consent
 
 import (
-	"path"
 	"regexp"
 	"strings"
 
@@ -48,55 +47,6 @@ func (s *scanner) call(c *syntax.CallExpr, st state) (ok, after []string) {
 	}
 	s.inside(argv, st)
 	return moves(argv, st)
-}
-
-// moves tells where one is after a call.
-func moves(argv []word, st state) (ok, after []string) {
-	anywhere := []string{elsewhere}
-	switch argv[0].text {
-	case "cd", "chdir":
-	case "command":
-		if len(argv) > 1 && (argv[1].text == "-v" || argv[1].text == "-V") {
-			return st.dirs, st.dirs
-		}
-		return union(st.dirs, anywhere), union(st.dirs, anywhere)
-	case "pushd", "popd", "eval", "source", ".", "builtin":
-		return union(st.dirs, anywhere), union(st.dirs, anywhere)
-	default:
-		if argv[0].unclear() {
-			return union(st.dirs, anywhere), union(st.dirs, anywhere)
-		}
-		return st.dirs, st.dirs
-	}
-	to, given := word{}, 0
-	for _, w := range argv[1:] {
-		if given == 0 && (w.text == "--" || w.text == "-P" || w.text == "-L") {
-			continue
-		}
-		to = w
-		given++
-	}
-	if given != 1 || to.unclear() || to.text == "" || to.text[0] == '-' {
-		return anywhere, union(st.dirs, anywhere)
-	}
-	dirs := []string{}
-	for _, d := range st.dirs {
-		switch {
-		case path.IsAbs(to.text):
-			d = to.text
-		case d == elsewhere:
-		default:
-			d += "/" + to.text // not joined: ".." behind a link is for the resolver
-		}
-		dirs = union(dirs, []string{d})
-		if strings.Contains(to.text, "..") && d != elsewhere { // a shell strikes out the link, other programs follow it
-			dirs = union(dirs, []string{path.Clean(d)})
-		}
-	}
-	if !to.known || to.glob != "" {
-		dirs = union(dirs, anywhere)
-	}
-	return dirs, union(st.dirs, dirs)
 }
 
 var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "mksh": true, "rbash": true, "fish": true}

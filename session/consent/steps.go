@@ -2,7 +2,6 @@ package consent
 
 import (
 	"errors"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -91,53 +90,6 @@ type state struct {
 	fed      bool // gets its input from a file or text in the command
 }
 
-var bash = syntax.Variant(syntax.LangBash)
-
-// parse reads text as a shell command. With an error come the statements before it, which a shell that reads line by line runs.
-func parse(text string) ([]*syntax.Stmt, error) {
-	if len(text) > mostBytes {
-		return nil, errTooMuch
-	}
-	depth, most := 0, 0
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '(', '{', '[':
-			depth++
-			most = max(most, depth)
-		case ')', '}', ']':
-			depth = max(0, depth-1)
-		}
-	}
-	if most > mostNesting {
-		return nil, errTooMuch // the parser nests as deeply as the text does
-	}
-	f, err := guard(func() (*syntax.File, error) { return syntax.NewParser(bash).Parse(strings.NewReader(text), "") })
-	if err == nil {
-		return f.Stmts, nil
-	}
-	var list []*syntax.Stmt
-	_, _ = guard(func() (*syntax.File, error) {
-		for x, err := range syntax.NewParser(bash).StmtsSeq(strings.NewReader(text)) {
-			if err != nil {
-				break
-			}
-			list = append(list, x)
-		}
-		return nil, nil
-	})
-	return list, err
-}
-
-// guard turns a defect of the parser into a command that is not understood. Some texts with an error in them bring it to panic.
-func guard(f func() (*syntax.File, error)) (file *syntax.File, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the parser failed: %v", r)
-		}
-	}()
-	return f()
-}
-
 func (s *scanner) scan(text string, st state) (after []string) {
 	st.src = text
 	list, err := parse(text)
@@ -192,25 +144,6 @@ func (st state) moved(dirs []string) state {
 	}
 	st.dirs = dirs
 	return st
-}
-
-// elsewhere among the folders one may be in says that it may be another one too.
-const elsewhere = ""
-
-// lost tells whether folders are not all that there may be.
-func lost(dirs []string) bool { return len(dirs) == 0 || slices.Contains(dirs, elsewhere) }
-
-func union(a, b []string) []string {
-	out := slices.Clone(a)
-	for _, d := range b {
-		if !slices.Contains(out, d) {
-			out = append(out, d)
-		}
-	}
-	if len(out) > mostDirs {
-		out = append(out[:mostDirs:mostDirs], elsewhere)
-	}
-	return out
 }
 
 func (s *scanner) expand(st state) *expander {
@@ -287,25 +220,6 @@ func (s *scanner) redirect(r *syntax.Redirect, st state) state {
 	return st
 }
 
-// document is the text of a here-document.
-func document(x *expander, r *syntax.Redirect) word {
-	quoted := len(r.Word.Parts) != 1
-	if !quoted {
-		lit, ok := r.Word.Parts[0].(*syntax.Lit)
-		quoted = !ok || strings.Contains(lit.Value, `\`)
-	}
-	if quoted {
-		var b strings.Builder
-		for _, p := range r.Hdoc.Parts {
-			if lit, ok := p.(*syntax.Lit); ok {
-				b.WriteString(lit.Value)
-			}
-		}
-		return word{text: b.String(), known: true}
-	}
-	return x.one(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}})
-}
-
 // command walks what a statement runs.
 func (s *scanner) command(c syntax.Command, st state) (ok, after []string) {
 	same := func() ([]string, []string) { return st.dirs, st.dirs }
@@ -377,66 +291,6 @@ func (s *scanner) binary(c *syntax.BinaryCmd, st state) (ok, after []string) {
 	return union(st.dirs, after), union(st.dirs, after)
 }
 
-// output is what a statement prints, as far as its words tell.
-func (s *scanner) output(x *syntax.Stmt, st state) (string, bool) {
-	if x == nil {
-		return "", false
-	}
-	switch c := x.Cmd.(type) {
-	case *syntax.BinaryCmd:
-		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
-			return s.output(c.Y, st)
-		}
-		return s.outputs([]*syntax.Stmt{c.X, c.Y}, st)
-	case *syntax.Block:
-		return s.outputs(c.Stmts, st)
-	case *syntax.Subshell:
-		return s.outputs(c.Stmts, st)
-	case *syntax.TimeClause:
-		return s.output(c.Stmt, st)
-	case *syntax.IfClause:
-		return s.outputs(c.Then, st)
-	case *syntax.WhileClause:
-		return s.outputs(c.Do, st)
-	case *syntax.ForClause:
-		return s.outputs(c.Do, st)
-	case *syntax.CallExpr:
-		argv := s.expand(st).fields(c.Args)
-		for len(argv) > 0 { // behind wrappers
-			inner, _ := unwrap(argv)
-			if len(inner) == 0 {
-				break
-			}
-			argv = inner
-		}
-		if len(argv) == 1 && argv[0].text == "cat" {
-			for _, r := range x.Redirs {
-				switch {
-				case r.Hdoc != nil && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc):
-					return document(s.expand(st), r).text, true
-				case r.Op == syntax.WordHdoc:
-					return s.expand(st).one(r.Word).text, true
-				}
-			}
-		}
-		return printed(argv)
-	}
-	return "", false
-}
-
-// outputs is what is known of the output of several.
-func (s *scanner) outputs(list []*syntax.Stmt, st state) (string, bool) {
-	var b strings.Builder
-	any := false
-	for _, x := range list {
-		if out, ok := s.output(x, st); ok && b.Len() < mostBytes {
-			any = true
-			b.WriteString(out)
-		}
-	}
-	return b.String(), any
-}
-
 func (s *scanner) branches(c *syntax.IfClause, st state) []string {
 	if c == nil {
 		return st.dirs
@@ -453,23 +307,6 @@ func (s *scanner) looped(n syntax.Node, st state) state {
 		return st.moved(union(st.dirs, []string{elsewhere}))
 	}
 	return st
-}
-
-func changesFolder(n syntax.Node) bool {
-	found := false
-	syntax.Walk(n, func(n syntax.Node) bool {
-		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
-			lit := c.Args[0].Lit()
-			switch lit {
-			case "", "cd", "pushd", "popd", "eval", "source", ".", "builtin", "command", "chdir": // "": quoted, or not known
-				found = true
-			default:
-				found = found || strings.Contains(lit, `\`)
-			}
-		}
-		return !found
-	})
-	return found
 }
 
 func (s *scanner) forClause(c *syntax.ForClause, st state) (ok, after []string) {

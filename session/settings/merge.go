@@ -23,7 +23,7 @@ func (s Settings) over(o Settings) Settings {
 		doc.Providers = map[string]named{}
 	}
 	maps.Copy(doc.Providers, o.doc.Providers)
-	return Settings{Path: s.Path, doc: doc, more: s.more}
+	return Settings{Path: s.Path, doc: doc, more: s.more, stored: s.stored}
 }
 
 func first[T any](a, b *T) *T {

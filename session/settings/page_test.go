@@ -47,6 +47,10 @@ With no provider, baseUrl or apiKey set, the first of these environment variable
 ` + strings.Join(KeyVariables(), ", ") + `. A key from the environment goes to the address it was made for and to no other: a provider with
 a baseUrl of its own needs an apiKey of its own, which may be ` + "`\"$NAME\"`, or `\"\"`" + ` where none is needed.
 
+` + "`rind login`" + ` puts a key into the system's keyring, or where there is none into this file, which only its owner can read. Where several
+are set, the environment variable of the provider wins over the keyring, and that over the file; an ` + "`apiKey`" + ` that names a variable
+means that variable.
+
 A local model:
 
 ` + "```json" + `

@@ -2,10 +2,8 @@ package settings
 
 import (
 	"maps"
-	"net/url"
 	"path/filepath"
 	"slices"
-	"sort"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -34,6 +32,7 @@ type Provider struct {
 	Type            string            // OpenAIChat … Demo
 	BaseURL         string            // "" for acp, script and demo
 	APIKey          *string           // as the file has it: nil for not set, "" for none needed, "$NAME" for a variable
+	Keyring         bool              // its key is in the system's keyring
 	Model           string            // "" for acp: the agent's own
 	Headers         map[string]string // of each request
 	CAFile          string
@@ -51,6 +50,7 @@ type Provider struct {
 	Variable        string // environment variable that holds its key where APIKey is nil; "" for none
 
 	settings string // path of the file, for texts
+	stored   Stored
 }
 
 // builtin are the providers that need no entry: the names one may write as `provider`, in the order in which their variables are
@@ -58,7 +58,7 @@ type Provider struct {
 var builtin = []Provider{
 	{Name: "openai", Type: OpenAIResponses, BaseURL: DefaultBaseURL, Model: DefaultModel, Variable: "OPENAI_API_KEY"},
 	{
-		Name: "anthropic", Type: Anthropic, BaseURL: "https://api.anthropic.com", Model: "claude-sonnet-4-5", Variable: "ANTHROPIC_API_KEY",
+		Name: "anthropic", Type: Anthropic, BaseURL: "https://api.anthropic.com", Model: "claude-sonnet-5-5", Variable: "ANTHROPIC_API_KEY",
 	},
 	{
 		Name: "openrouter", Type: OpenAIChat, BaseURL: "https://openrouter.ai/api/v1", Model: "openai/gpt-4o-mini",
@@ -75,9 +75,10 @@ func KeyVariables() []string {
 	return names
 }
 
-// Configured tells whether the file says who answers: it has a provider, a baseUrl or an apiKey, be it "".
+// Configured tells whether the file says who answers: it has a provider, a baseUrl, an apiKey, be it "", or a key
+// in the keyring.
 func (s Settings) Configured() bool {
-	return s.doc.Provider != nil || s.doc.BaseURL != nil || s.doc.APIKey != nil
+	return s.doc.Provider != nil || s.doc.BaseURL != nil || s.doc.APIKey != nil || or(s.doc.Keyring, false)
 }
 
 // Selected gives the provider in use. variable is the environment variable that selected it, "" where the settings or their defaults
@@ -121,7 +122,7 @@ func (s Settings) Named(name string) (Provider, error) {
 	if name == Demo {
 		return s.finish(Provider{Name: name, Type: Demo, Model: Demo}, entry{Model: flat.Model}, selected), nil
 	}
-	if name != DefaultProvider && (!selected || flat.BaseURL == nil && flat.APIKey == nil) {
+	if name != DefaultProvider && (!selected || flat.BaseURL == nil && flat.APIKey == nil && !or(flat.Keyring, false)) {
 		return Provider{}, protocol.Errorf(protocol.ConfigurationError,
 			"Provider %s is not described in %s: add it under providers, or set baseUrl.", quote(name), s.where())
 	}
@@ -173,12 +174,12 @@ func (s Settings) lacks(name, key string) error {
 // finish lays e over a provider's defaults. The model and effort beside `provider` are the selection a person made: they win over
 // those of the entry, but only for the provider that is selected.
 func (s Settings) finish(p Provider, e entry, selected bool) Provider {
-	p.settings = s.where()
+	p.settings, p.stored = s.where(), s.stored
 	if e.BaseURL != nil && *e.BaseURL != p.BaseURL {
 		// A key from the environment goes to the address it was made for, and to no other.
 		p.BaseURL, p.Variable = *e.BaseURL, ""
 	}
-	p.APIKey = e.APIKey
+	p.APIKey, p.Keyring = e.APIKey, or(e.Keyring, false)
 	p.Model = or(e.Model, p.Model)
 	p.ReasoningEffort = or(e.ReasoningEffort, p.ReasoningEffort)
 	p.Headers = maps.Clone(e.Headers)
@@ -222,70 +223,7 @@ func (s Settings) Names(env Env) []string {
 	if p, _, err := s.Selected(env); err == nil {
 		names[p.Name] = true
 	}
-	out := slices.Collect(maps.Keys(names))
-	sort.Strings(out)
-	return out
-}
-
-// Where a key came from.
-const (
-	FromSettings = "settings"
-	FromNowhere  = "none" // no key is needed, and none is to be sent
-)
-
-// Key is a provider's key and where it came from: FromSettings, "$NAME" for a variable, or FromNowhere.
-type Key struct{ Value, Source string }
-
-// Key finds the provider's key. Where there is none the error is a ConfigurationError that names the variable and rind login; it fails
-// the turn, not the start.
-func (p Provider) Key(env Env) (Key, error) {
-	switch {
-	case p.Type == ACP || p.Type == Script || p.Type == Demo:
-		return Key{Source: FromNowhere}, nil
-	case p.APIKey == nil && p.Variable == "":
-		return Key{}, protocol.Errorf(protocol.ConfigurationError,
-			`No API key for provider %s: %s has no apiKey for it. Set it to "$NAME" (a variable such as OPENAI_API_KEY), to "" if none is needed, or run rind login.`,
-			p.Name, p.settings)
-	case p.APIKey == nil:
-		return p.fromEnv(p.Variable, env)
-	case *p.APIKey == "":
-		return Key{Source: FromNowhere}, nil
-	case variable.MatchString(*p.APIKey):
-		return p.fromEnv((*p.APIKey)[1:], env)
-	}
-	return Key{Value: *p.APIKey, Source: FromSettings}, nil
-}
-
-func (p Provider) fromEnv(name string, env Env) (Key, error) {
-	if v := env.value(name); v != "" {
-		return Key{Value: v, Source: "$" + name}, nil
-	}
-	return Key{}, protocol.Errorf(protocol.ConfigurationError,
-		"No API key for provider %s: %s is not set in the environment of this process. Set it, or run rind login.", p.Name, name)
-}
-
-// Secrets lists what must never be shown of a provider: its key, the values of its headers and variables, and the password in its
-// address.
-func (p Provider) Secrets(env Env) []string {
-	var out []string
-	add := func(v string) {
-		if v != "" {
-			out = append(out, v)
-		}
-	}
-	if k, err := p.Key(env); err == nil {
-		add(k.Value)
-	}
-	for _, m := range []map[string]string{p.Headers, p.Env} {
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			add(m[k])
-		}
-	}
-	if u, err := url.Parse(p.BaseURL); err == nil && u.User != nil {
-		pw, _ := u.User.Password()
-		add(pw)
-	}
-	return out
+	return slices.Sorted(maps.Keys(names))
 }
 
 // DemoAllowed tells whether the demo model may answer a person who typed `rind prompt` or `rind chat`: nothing says who else should.

@@ -34,9 +34,10 @@ const (
 
 // Settings is what a settings file says, checked. The zero value is that of a missing file. It is never changed after it was made.
 type Settings struct {
-	Path string // of the file, "" for none
-	doc  document
-	more []Unknown
+	Path   string // of the file, "" for none
+	doc    document
+	more   []Unknown
+	stored Stored
 }
 
 // Unknown is a member of the file that no setting has: ignored, but often a slip of the pen.
@@ -61,11 +62,13 @@ type document struct {
 	FetchPrivate      *bool             `json:"fetchPrivate"`
 	ClientFiles       *string           `json:"clientFiles"`
 	ClientTerminal    *string           `json:"clientTerminal"`
+	FolderDefaults    json.RawMessage   `json:"folderDefaults"`
 }
 
 type entry struct {
 	BaseURL         *string           `json:"baseUrl"`
 	APIKey          *string           `json:"apiKey"`
+	Keyring         *bool             `json:"keyring"`
 	Model           *string           `json:"model"`
 	ReasoningEffort *string           `json:"reasoningEffort"`
 	Headers         map[string]string `json:"headers"`

@@ -292,7 +292,7 @@ func TestProvidersByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ignore := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".settings" }, cmp.Ignore())
+	ignore := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".settings" || p.Last().String() == ".stored" }, cmp.Ignore())
 	if d := cmp.Diff(local, got, ignore); d != "" {
 		t.Error(d)
 	}

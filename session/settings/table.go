@@ -29,6 +29,7 @@ var provided = []Row{
 		Key: "apiKey", Type: "string", Secret: true, check: isKey,
 		Text: `The key itself, or "$NAME" for the environment variable NAME. "" sends no key, as local servers need none.`,
 	},
+	{Key: "keyring", Type: "boolean", Default: "false", Text: "The key is in the system's keyring. Written by rind login."},
 	{Key: "model", Type: "string", Default: "gpt-4o-mini", check: isModel, Text: "The model asked, as the provider names it."},
 	{
 		Key: "reasoningEffort", Type: "string", check: isWord,
@@ -64,6 +65,11 @@ var top = append([]Row{
 	Row{
 		Key: "trustedWorkspaces", Type: "map", check: isTrust,
 		Text: "Workspaces whose own settings are read, each with the hash of what it may enable. Written by rind trust.",
+	},
+	Row{
+		Key: "folderDefaults", Type: "object", check: isFolders,
+		Text: "What new sessions in a folder, and in those below it, begin with: an object of provider, model and reasoningEffort by the " +
+			"folder's absolute path. Not read from a workspace.",
 	},
 	Row{Key: "mcpServers", Type: "object", Secret: true, Text: "Servers of the Model Context Protocol whose tools the model may use, by name."},
 	Row{

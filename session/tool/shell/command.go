@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -14,7 +16,8 @@ import (
 	"github.com/rind-dev/rind/session/roots"
 )
 
-// running is a command and all that belongs to it: it needs neither the call's context nor its goroutine, so that it can outlive the call.
+// running is a command and all that belongs to it: it needs neither the call's context nor its goroutine, so that it can outlive the call. It is
+// the session.Job of a call that handed it off (job.go).
 type running struct {
 	tool    *bash
 	request request
@@ -22,27 +25,42 @@ type running struct {
 	cwd     string
 	process *proc.Process
 	output  *output
-	sandbox string // its name; "" for none
-	temp    string // a folder of its own that goes with it; "" for none
-	roots   *roots.Roots
-	before  *roots.Snapshot // nil for a command that only reads
-	why     string          // status it was ended with; "" when it ended by itself
-	limbo   bool            // its end is not confirmed
+	sandbox string    // its name; "" for none
+	temp    string    // a folder of its own that goes with it; "" for none
+	started time.Time // just before it was
+	done    chan struct{}
+	once    sync.Once // of release
+
+	mu    sync.Mutex // guards what follows
+	why   string     // status it was ended with; "" when it ended by itself
+	limbo bool       // its end is not confirmed
+}
+
+// foreground is a command while its call looks after it.
+type foreground struct {
+	*running
+	roots  *roots.Roots
+	before *roots.Snapshot // nil for a command that only reads
+	limit  time.Duration   // how long the call waits for it
+	full   bool            // there was no place for it in the background
+	handed bool            // it is a task by now
 }
 
 // told is the data of a result.
 type told struct {
-	Status     string `json:"status"` // completed, failed, cancelled, timed_out
+	Status     string `json:"status"` // completed, failed, cancelled, timed_out, running
 	ExitCode   int    `json:"exit_code"`
 	Stdout     string `json:"stdout"`
 	Stderr     string `json:"stderr"`
 	CWD        string `json:"cwd"`
 	Backend    string `json:"shell_backend"`
 	Executable string `json:"shell_executable"`
+	Task       string `json:"task_id,omitempty"` // of running
+	Background string `json:"bg_id,omitempty"`   // the same
 }
 
-// begin starts a command.
-func (b *bash) begin(ctx context.Context, call session.ToolCall, req request) (*running, *session.ToolResult, error) {
+// prepare finds what a command needs; start starts it.
+func (b *bash) prepare(ctx context.Context, call session.ToolCall, req request) (*foreground, *session.ToolResult, error) {
 	if ctx.Err() != nil {
 		return nil, notRun("The turn was cancelled before the command was started."), nil
 	}
@@ -59,29 +77,25 @@ func (b *bash) begin(ctx context.Context, call session.ToolCall, req request) (*
 		return nil, &session.ToolResult{Status: status, ErrorType: errorType, Error: e.Text}, nil
 	}
 	r.Allow(call.Outside...)
-	c := &running{tool: b, request: req, session: call.Session, roots: r}
-	refused, err := c.start(ctx, call)
+	cwd, refused, err := folder(r, req.cwd)
 	if err != nil || refused != nil {
-		c.close()
+		r.Close()
 		return nil, refused, err
 	}
-	return c, nil, nil
+	c := &running{tool: b, request: req, session: call.Session, cwd: cwd, done: make(chan struct{})}
+	limit := b.MaxTime
+	if req.timeout > 0 {
+		limit = min(limit, req.timeout)
+	}
+	return &foreground{running: c, roots: r, limit: limit}, nil, nil
 }
 
 func notRun(text string) *session.ToolResult {
 	return &session.ToolResult{Status: protocol.ToolCancelled, ErrorType: protocol.ErrCancelled, Error: text}
 }
 
-func (c *running) start(ctx context.Context, call session.ToolCall) (*session.ToolResult, error) {
+func (c *running) start(call session.ToolCall) (*session.ToolResult, error) {
 	b := c.tool
-	var refused *session.ToolResult
-	var err error
-	if c.cwd, refused, err = folder(c.roots, c.request.cwd); err != nil || refused != nil {
-		return refused, err
-	}
-	if !call.Reads {
-		c.before = c.roots.Snapshot(ctx, roots.DefaultSnapshot)
-	}
 	user := b.Environ()
 	spec := proc.Spec{
 		Path: b.shell.path, Args: append(b.shell.args[:len(b.shell.args):len(b.shell.args)], c.request.command), Dir: c.cwd,
@@ -92,6 +106,8 @@ func (c *running) start(ctx context.Context, call session.ToolCall) (*session.To
 	}
 	c.output = newOutput(c.createOutput)
 	spec.Stdout, spec.Stderr = c.output.writer(stdout), c.output.writer(stderr)
+	c.started = time.Now()
+	var err error
 	if c.process, err = b.Children.Start(spec); err != nil {
 		if errors.Is(err, proc.ErrRefused) {
 			return notRun("The runtime is shutting down; the command was not started."), nil
@@ -125,60 +141,98 @@ func (c *running) createOutput() (*os.File, error) {
 }
 
 // end ends a command that is still running, for a reason.
-func (c *running) end(why string) {
-	c.why = why
-	c.limbo = c.process.End(proc.Grace) != nil
+func (c *running) end(why string) error {
+	select {
+	case <-c.process.Done():
+		return nil
+	default:
+	}
+	c.mu.Lock()
+	if c.why == "" { // the first reason is the one
+		c.why = why
+	}
+	c.mu.Unlock()
+	err := c.process.End(proc.Grace)
+	c.mu.Lock()
+	c.limbo = err != nil
+	c.mu.Unlock()
+	return err
 }
 
-// close gives back what the command held. It has ended, or was never started.
-func (c *running) close() {
-	c.roots.Close()
-	if c.output != nil {
-		c.output.close()
+// ending says why a command was ended, if it was, and its exit code; -1 where that is not known.
+func (c *running) ending() (why string, limbo bool, code int) {
+	c.mu.Lock()
+	why, limbo = c.why, c.limbo
+	c.mu.Unlock()
+	select {
+	case <-c.process.Done():
+	default:
+		return why, limbo, -1
 	}
-	if c.temp == "" {
-		return
+	exit, _ := c.process.Wait(context.Background()) // it has ended; an error is one of reading its output
+	if exit.Number != 0 {
+		return why, limbo, 128 + exit.Number // as shells say it
 	}
-	for range 3 { // what has detached itself may be making a file in it
-		if os.RemoveAll(c.temp) == nil {
+	return why, limbo, exit.Code
+}
+
+// release gives back what the command held. It has ended, or was never started.
+func (c *running) release() {
+	c.once.Do(func() {
+		if c.output != nil {
+			c.output.close()
+		}
+		if c.temp == "" {
 			return
 		}
-		time.Sleep(10 * time.Millisecond)
+		for range 3 { // what has detached itself may be making a file in it
+			if os.RemoveAll(c.temp) == nil {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}
+
+// close is the end of the call.
+func (f *foreground) close() {
+	f.roots.Close()
+	if !f.handed {
+		f.release()
+	}
+}
+
+// told is what a result tells of the command so far.
+func (c *running) told(status string, code int, v shown) told {
+	return told{
+		Status: status, ExitCode: code, Stdout: v.text[stdout], Stderr: v.text[stderr],
+		CWD: filepath.ToSlash(c.cwd), Backend: c.tool.shell.backend, Executable: c.tool.shell.shown(),
 	}
 }
 
 // result tells how an ended command ended.
-func (c *running) result(ctx context.Context) session.ToolResult {
-	c.output.close()
-	d := told{
-		Status: c.why, ExitCode: -1, CWD: filepath.ToSlash(c.cwd), Backend: c.tool.shell.backend, Executable: c.tool.shell.shown(),
+func (f *foreground) result(ctx context.Context) session.ToolResult {
+	f.output.close()
+	v := f.output.shown()
+	why, limbo, code := f.ending()
+	if limbo {
+		code = -1
 	}
-	if !c.limbo {
-		exit, _ := c.process.Wait(ctx) // it has ended; an error is one of reading its output
-		d.ExitCode = exit.Code
-		if exit.Number != 0 {
-			d.ExitCode = 128 + exit.Number // as shells say it
-		}
-	}
-	shown := c.output.shown()
-	d.Stdout, d.Stderr = shown.text[stdout], shown.text[stderr]
-	res := session.ToolResult{Meta: shown.meta(), Touched: c.touched(ctx)}
-	if c.sandbox != "" {
-		res.Meta["sandbox"] = c.sandbox
-	}
-	if note := c.note(); note != "" {
+	d := f.told(why, code, v)
+	res := session.ToolResult{Meta: f.meta(v), Touched: f.touched(ctx)}
+	if note := f.note(why, limbo); note != "" {
 		res.Meta["note"] = note
 	}
 	switch {
-	case c.why == protocol.ToolCancelled:
-		res.Status, res.ErrorType, res.Error = c.why, protocol.ErrCancelled, "The command was cancelled; data holds what it wrote until then."
-	case c.why == protocol.ToolTimedOut && c.request.limited:
-		res.Status, res.ErrorType = c.why, protocol.ErrTimedOut
-		res.Error = fmt.Sprintf("The command did not end within %d ms and was ended; data holds what it wrote until then.", c.request.timeout.Milliseconds())
-	case c.why == protocol.ToolTimedOut:
-		res.Status, res.ErrorType = c.why, protocol.ErrTimedOut
-		res.Error = fmt.Sprintf("The command was ended after %s, the most a command may take; data holds what it wrote until then.", c.request.timeout.Round(time.Second))
-	case d.ExitCode == 0:
+	case why == protocol.ToolCancelled:
+		res.Status, res.ErrorType, res.Error = why, protocol.ErrCancelled, "The command was cancelled; data holds what it wrote until then."
+	case why == protocol.ToolTimedOut && f.limit == f.request.timeout:
+		res.Status, res.ErrorType = why, protocol.ErrTimedOut
+		res.Error = fmt.Sprintf("The command did not end within %d ms and was ended; data holds what it wrote until then.", f.limit.Milliseconds())
+	case why == protocol.ToolTimedOut:
+		res.Status, res.ErrorType = why, protocol.ErrTimedOut
+		res.Error = fmt.Sprintf("The command was ended after %s, the most a command may take; data holds what it wrote until then.", f.limit.Round(time.Second))
+	case code == 0:
 		d.Status = protocol.ToolCompleted
 	default:
 		d.Status = protocol.ToolFailed
@@ -187,30 +241,42 @@ func (c *running) result(ctx context.Context) session.ToolResult {
 	return res
 }
 
-// note says what became of what the command left behind; "" for nothing.
-func (c *running) note() string {
-	left := c.process.Left()
-	switch {
-	case c.limbo:
-		return "The command was killed, but its end is not confirmed."
-	case c.why != "":
-		return ""
-	case left.Ended > 0 && left.Running > 0:
-		return "Background processes of the command were ended; others have detached themselves and run on until the runtime ends."
-	case left.Ended > 0:
-		return "Background processes that the command left behind were ended."
-	case left.Running > 0:
-		return "Processes that have detached themselves from the command run on until the runtime ends."
+// meta is the meta of a result.
+func (c *running) meta(v shown) map[string]any {
+	m := v.meta()
+	if c.sandbox != "" {
+		m["sandbox"] = c.sandbox
 	}
-	return ""
+	return m
+}
+
+// note says what is to be known beside how an ended command ended; "" for nothing.
+func (f *foreground) note(why string, limbo bool) string {
+	var notes []string
+	if f.full {
+		notes = append(notes, fmt.Sprintf("It was waited for to its end: this session has %d commands in the background already.", liveTasks))
+	}
+	left := f.process.Left()
+	switch {
+	case limbo:
+		notes = append(notes, "The command was killed, but its end is not confirmed.")
+	case why != "":
+	case left.Ended > 0 && left.Running > 0:
+		notes = append(notes, "Background processes of the command were ended; others have detached themselves and run on until the runtime ends.")
+	case left.Ended > 0:
+		notes = append(notes, "Background processes that the command left behind were ended.")
+	case left.Running > 0:
+		notes = append(notes, "Processes that have detached themselves from the command run on until the runtime ends.")
+	}
+	return strings.Join(notes, " ")
 }
 
 // touched tells which files are not as they were before the command; nil for none.
-func (c *running) touched(ctx context.Context) *protocol.Touched {
-	if c.before == nil {
+func (f *foreground) touched(ctx context.Context) *protocol.Touched {
+	if f.before == nil {
 		return nil
 	}
-	changed, more, known := c.before.Compare(ctx, maxTouched)
+	changed, more, known := f.before.Compare(ctx, maxTouched)
 	switch {
 	case !known:
 		return &protocol.Touched{Unknown: true}
@@ -219,11 +285,11 @@ func (c *running) touched(ctx context.Context) *protocol.Touched {
 	}
 	t := &protocol.Touched{More: more}
 	for _, d := range changed {
-		f := protocol.Touch{Path: d.Path, Kind: d.Kind, After: d.After}
-		if d.Held && c.tool.Images != nil {
-			f.Before, _ = c.tool.Images.Keep(ctx, c.session, d.Before) // without it, it cannot be put back
+		touch := protocol.Touch{Path: d.Path, Kind: d.Kind, After: d.After}
+		if d.Held && f.tool.Images != nil {
+			touch.Before, _ = f.tool.Images.Keep(ctx, f.session, d.Before) // without it, it cannot be put back
 		}
-		t.Files = append(t.Files, f)
+		t.Files = append(t.Files, touch)
 	}
 	return t
 }

@@ -6,15 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"unicode/utf8"
+
+	"github.com/rind-dev/rind/session"
 )
 
 // Bounds of a command's output.
 const (
 	keptHead  = 64 << 10 // bytes of a stream's beginning, and of its end, held in memory
 	keptTail  = 64 << 10
-	fileBytes = 32 << 20 // of the file
-	shownText = 20_000   // bytes of both streams, as JSON, in a result (docs/protocol/rind-v2.md section 9: 25 KiB with all the rest)
-	shownLine = 1800     // lines of both
+	fileBytes = 32 << 20  // of the file
+	readBytes = 256 << 10 // of what is read of it at once
+	shownText = 20_000    // bytes of both streams, as JSON, in a result (docs/protocol/rind-v2.md section 9: 25 KiB with all the rest)
+	shownLine = 1800      // lines of both
 )
 
 // fileEnd is the last line of a file that does not hold all.
@@ -26,21 +30,16 @@ const (
 	streams
 )
 
-// output is what a command writes. Its file holds both streams in the order in which they came; it is made once they are more than a result
-// shows. Safe for concurrent use; a writer waits for the file at most, never for a reader.
+// output is what a command writes. Its file is made once there is more than a result shows, or when it is asked for. Safe for concurrent use; a
+// writer waits for the file at most, never for a reader.
 type output struct {
 	create func() (*os.File, error)
 
 	mu      sync.Mutex // held while the file is written: it is bounded, and the memory of the system takes it
 	streams [streams]stream
-	early   []byte // all so far, until it goes to the file
-	need    int    // bytes it takes as JSON
-	lines   int    // newlines of both
-	file    *os.File
-	path    string // of the file; "" for none
-	written int64
-	cut     bool // the file does not hold all
-	noFile  bool
+	tape    tape
+	need    int // bytes all of it takes as JSON, until there is a file
+	lines   int // newlines of both
 	closed  bool
 }
 
@@ -71,41 +70,36 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	defer w.o.mu.Unlock()
 	if !w.o.closed {
 		s := &w.o.streams[w.n]
-		s.raw += int64(len(p))
 		s.buf = s.cleaner.clean(s.buf[:0], p)
-		w.o.add(s, s.buf)
+		w.o.add(w.n, s.buf)
 	}
 	return len(p), nil
 }
 
-func (o *output) add(s *stream, text []byte) {
+func (o *output) add(stream int, text []byte) {
 	if len(text) == 0 {
 		return
 	}
 	n := bytes.Count(text, []byte{'\n'})
-	s.lines += int64(n)
 	o.lines += n
+	s := &o.streams[stream]
+	s.lines += int64(n)
 	s.add(text)
-	switch {
-	case o.noFile || o.cut:
-		return
-	case o.file != nil:
-		o.write(text)
-		return
+	if o.tape.path == "" && !o.tape.noFile {
+		if o.need += escapedLen(text); o.need > shownText || o.lines >= shownLine { // not all of it is shown
+			o.tape.store(o.create)
+		}
 	}
-	if o.need += escapedLen(text); o.need <= shownText && o.lines < shownLine { // all of it is shown
-		o.early = append(o.early, text...)
-		return
+	o.tape.add(stream, text)
+}
+
+// store makes the file, with all that was written so far.
+func (o *output) store() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.closed {
+		o.tape.store(o.create)
 	}
-	f, err := o.create()
-	if err != nil {
-		o.noFile, o.early = true, nil
-		return
-	}
-	o.file, o.path = f, f.Name()
-	o.write(o.early)
-	o.early = nil
-	o.write(text)
 }
 
 func (s *stream) add(text []byte) {
@@ -125,22 +119,6 @@ func (s *stream) add(text []byte) {
 	s.tail = append(s.tail, text...)
 }
 
-// write appends to the file, up to its bound.
-func (o *output) write(text []byte) {
-	if left := fileBytes - o.written; int64(len(text)) > left {
-		text = text[:left]
-		o.cut = true
-	}
-	n, err := o.file.Write(text)
-	o.written += int64(n)
-	if err != nil {
-		o.cut = true
-	}
-	if o.cut {
-		_, _ = o.file.WriteString(fileEnd)
-	}
-}
-
 // close ends the output: what is written from now on is dropped.
 func (o *output) close() {
 	o.mu.Lock()
@@ -149,13 +127,76 @@ func (o *output) close() {
 		return
 	}
 	for i := range o.streams {
-		s := &o.streams[i]
-		o.add(s, s.cleaner.flush(nil))
+		o.add(i, o.streams[i].cleaner.flush(nil))
 	}
 	o.closed = true
-	if o.file != nil && o.file.Close() != nil {
-		o.cut = true
+	o.tape.stop()
+}
+
+// sum says how much text there is.
+func (o *output) sum() session.JobSum {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	v := session.JobSum{Bytes: o.tape.total, Path: filepath.ToSlash(o.tape.path), Incomplete: o.tape.full && (o.tape.path != "" || o.tape.gone())}
+	for i := range o.streams {
+		v.Lines += o.streams[i].countLines()
 	}
+	return v
+}
+
+// countLines counts an unfinished last line, too.
+func (s *stream) countLines() int64 {
+	if s.total > 0 && s.last != '\n' {
+		return s.lines + 1
+	}
+	return s.lines
+}
+
+// read finds text from a place on; see session.Job.
+func (o *output) read(from int64, characters int) (parts [streams]string, start, next int64) {
+	n := min(max(characters, 0), readBytes/utf8.UTFMax)
+	var c cut
+	for range 2 {
+		o.mu.Lock()
+		c = o.tape.at(from, (n+1)*utf8.UTFMax)
+		o.mu.Unlock()
+		if c.load(); len(c.text) > 0 || n == 0 {
+			break
+		}
+		from = c.after
+	}
+	return c.divide(n)
+}
+
+// tails are the last characters of each stream.
+func (o *output) tails(characters int) (parts [streams]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range o.streams {
+		parts[i] = string(lastOf(o.streams[i].end(), characters))
+	}
+	return parts
+}
+
+// end is what is kept of the end of a stream.
+func (s *stream) end() []byte {
+	if s.total > int64(len(s.head)+len(s.tail)) {
+		return s.tail
+	}
+	return append(s.head[:len(s.head):len(s.head)], s.tail...) // all of it is here
+}
+
+// lastOf is the end of text, at most some characters long.
+func lastOf(text []byte, characters int) []byte {
+	at := len(text)
+	for ; characters > 0 && at > 0; characters-- {
+		r, size := utf8.DecodeLastRune(text[:at])
+		if r == utf8.RuneError && size == 1 { // it begins in the middle of a character
+			break
+		}
+		at -= size
+	}
+	return text[at:]
 }
 
 // shown is what a result tells of the output.
@@ -173,15 +214,12 @@ type shown struct {
 func (o *output) shown() shown {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	v := shown{path: filepath.ToSlash(o.path), incomplete: o.cut}
+	v := shown{path: filepath.ToSlash(o.tape.path), incomplete: o.tape.full}
 	var need, lines [streams]int
 	for i := range o.streams {
 		s := &o.streams[i]
-		v.bytes += s.raw
-		v.lines += s.lines
-		if s.total > 0 && s.last != '\n' {
-			v.lines++
-		}
+		v.bytes += s.total
+		v.lines += s.countLines()
 		v.lossy = v.lossy || s.cleaner.lossy
 		need[i], lines[i] = shownText+1, int(min(s.lines, shownLine+1))
 		if s.total <= shownText {

@@ -16,8 +16,7 @@ type request struct {
 	cwd     string
 	yield   time.Duration // how long the call waits before the command goes on in the background
 	notify  string
-	timeout time.Duration
-	limited bool // the timeout is the call's own, not ours
+	timeout time.Duration // 0 for none
 }
 
 type arguments struct {
@@ -33,6 +32,7 @@ type arguments struct {
 const (
 	defaultYield = 10 * time.Second
 	maxYield     = time.Minute
+	longest      = 1e12 // milliseconds: a command that may take longer than a lifetime
 )
 
 func invalid(format string, args ...any) *session.ToolResult {
@@ -41,8 +41,8 @@ func invalid(format string, args ...any) *session.ToolResult {
 	}
 }
 
-// request reads the arguments of a call, in either form.
-func (b *bash) request(call session.ToolCall) (request, *session.ToolResult) {
+// readRequest reads the arguments of a call, in either form.
+func readRequest(call session.ToolCall) (request, *session.ToolResult) {
 	var a arguments
 	if err := json.Unmarshal(call.Arguments, &a); err != nil {
 		return request{}, invalid("%s.", strings.Join(strings.Fields(err.Error()), " "))
@@ -66,7 +66,7 @@ func (b *bash) request(call session.ToolCall) (request, *session.ToolResult) {
 	case a.Timeout != nil && *a.Timeout < 1:
 		return request{}, invalid("timeout_ms is not positive.")
 	}
-	r := request{command: *a.Command, yield: defaultYield, notify: "on_exit", timeout: b.MaxTime}
+	r := request{command: *a.Command, yield: defaultYield, notify: protocol.NotifyOnExit}
 	if a.CWD != nil {
 		r.cwd = *a.CWD
 	}
@@ -83,8 +83,8 @@ func (b *bash) request(call session.ToolCall) (request, *session.ToolResult) {
 	} else if a.Background != nil && *a.Background {
 		r.notify = "manual" // who used it asked for the output again and again
 	}
-	if a.Timeout != nil && *a.Timeout <= float64(b.MaxTime.Milliseconds()) {
-		r.timeout, r.limited = milliseconds(*a.Timeout), true
+	if a.Timeout != nil {
+		r.timeout = milliseconds(min(*a.Timeout, longest))
 	}
 	return r, nil
 }

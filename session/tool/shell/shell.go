@@ -3,7 +3,10 @@
 // what becomes of processes.
 //
 // A command's output is made text once, before it is stored or shown; of it a bounded part is held in memory, and a bounded part in a file.
-// The package owns no goroutine: those of a running command are session/proc's, and Run ends the command before it comes back.
+// A command that its call does not wait for goes on as a task: the call hands it to the session, which ends and closes it.
+//
+// The goroutines of a running command are session/proc's. The package owns one for each task: it awaits the end of the command, ends it when its
+// time is up, and ends with it. A command that was not handed off is ended before Run comes back.
 package shell
 
 import (
@@ -15,7 +18,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/roots"
@@ -36,7 +38,7 @@ type Config struct {
 	Secrets func(name, value string) bool
 	// Environ is the user's environment; nil is this process's.
 	Environ func() []string
-	// MaxTime is how long a command may take; 0 is 10 minutes.
+	// MaxTime is how long a command may take while its call waits for it; 0 is 10 minutes. A task may take longer.
 	MaxTime time.Duration
 }
 
@@ -44,6 +46,7 @@ const (
 	maxTime    = 10 * time.Minute
 	maxCommand = 100_000 // bytes: the kernel takes 128 KiB for one argument
 	maxTouched = 200     // files
+	liveTasks  = 8       // of a session (docs/protocol/rind-v2.md section 7.5); the session counts them
 )
 
 type bash struct {
@@ -68,7 +71,8 @@ func (b *bash) Spec() session.ToolSpec {
 		Name: "bash", Kind: "execute",
 		Description: fmt.Sprintf("Run a command in %s and return its output, exit code and status. "+
 			"It starts in the workspace; standard input is empty, there is no terminal. "+
-			"What it leaves running in the background is ended with it. Long output is shortened in the middle; meta.output_path then names a file with all of it. "+
+			"A command that takes longer than yield_time_ms goes on in the background: status is \"running\", task_id names it for task_control. "+
+			"What a command itself leaves running is ended with it, so start servers with yield_time_ms 0, not with &. Long output is shortened in the middle; meta.output_path then names a file with all of it. "+
 			"With meta.sandbox, \"Permission denied\" may come from the sandbox, which lets commands write in the workspace and in caches only: say so to the user.", b.shell.words),
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"command":{"type":"string","description":"the command line"},` +
@@ -83,27 +87,29 @@ func (b *bash) Spec() session.ToolSpec {
 }
 
 // Run implements session.Tool. Data is a told, meta {truncated, total_bytes, total_lines, output_path?, output_incomplete?, lossy?, sandbox?,
-// note?}. A command that fails is a completed call; only being cancelled or running out of time ends the call otherwise.
-func (b *bash) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
-	req, refused := b.request(call)
+// note?}. A command that fails is a completed call; only being cancelled or running out of time ends the call otherwise. Where out is a
+// session.Background the command goes on as a task of the session once its call has waited long enough (job.go).
+func (b *bash) Run(ctx context.Context, call session.ToolCall, out session.Progress) (session.ToolResult, error) {
+	req, refused := readRequest(call)
 	if refused != nil {
 		return *refused, nil
 	}
-	c, refused, err := b.begin(ctx, call, req)
+	f, refused, err := b.prepare(ctx, call, req)
 	if err != nil || refused != nil {
 		return ended(refused, err)
 	}
-	defer c.close()
-	timer := time.NewTimer(req.timeout)
-	defer timer.Stop()
-	select {
-	case <-c.process.Done():
-	case <-ctx.Done():
-		c.end(protocol.ToolCancelled)
-	case <-timer.C:
-		c.end(protocol.ToolTimedOut)
+	defer f.close()
+	bg, _ := out.(session.Background)
+	if bg != nil && req.yield == 0 {
+		return f.detach(ctx, call, bg)
 	}
-	return c.result(context.WithoutCancel(ctx)), nil
+	if !call.Reads {
+		f.before = f.roots.Snapshot(ctx, roots.DefaultSnapshot)
+	}
+	if refused, err = f.start(call); err != nil || refused != nil {
+		return ended(refused, err)
+	}
+	return f.wait(ctx, bg)
 }
 
 func ended(refused *session.ToolResult, err error) (session.ToolResult, error) {

@@ -38,6 +38,7 @@ var rooms = []room{
 	{path: "session/proc", ours: []string{"protocol"}, third: system, processes: true},
 	{path: "session/roots", ours: []string{"protocol"}, third: system},
 	{path: "session/settings", ours: []string{"protocol"}},
+	{path: "session/keyring", ours: []string{"session/proc"}},
 	{path: "session/record", ours: []string{"protocol"}},
 	{path: "session/consent", ours: ground, third: []string{"mvdan.cc/sh"}}, // reads commands before they are allowed
 	{path: "session/guide", ours: []string{"protocol", "session", "session/roots"}},

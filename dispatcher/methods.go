@@ -53,6 +53,13 @@ func init() {
 		"rind/command/execute":           execute,
 		"rind/user-question/respond":     takes(answerQuestion),
 		"rind/approval/respond":          takes(answerApproval),
+		"rind/task/list":                 takes(taskList),
+		"rind/task/read":                 takes(taskRead),
+		"rind/task/wait":                 takes(taskWait),
+		"rind/task/cancel":               takes(taskCancel),
+		"rind/task/release_wait":         takes(releaseWait),
+		"rind/background/list":           takes(backgroundList),
+		"rind/background/output":         takes(backgroundOutput),
 		"rind/goal/get":                  takes(goalGet),
 		"rind/goal/set":                  takes(goalSet),
 		"rind/goal/status":               takes(goalStatus),
@@ -103,7 +110,7 @@ func methodNames() []string {
 var capabilities = []string{
 	"sessions", "models", "rind/commands", "rind/compaction", "rind/context", "rind/user-questions", "rind/steering", "rind/follow-up", "rind/input-retrieval",
 	"rind/session-subscriptions", "rind/files", "rind/request-completion", "rind/approvals", "rind/event-log", "rind/idempotency", "rind/prompt-queue",
-	"rind/input-fate", "rind/goals",
+	"rind/input-fate", "rind/goals", "rind/tasks", "rind/backgrounds",
 }
 
 // session finds the session a request is for: named, or the connection's current one.

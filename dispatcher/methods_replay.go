@@ -46,7 +46,7 @@ func replay(k *call, p *rindv2.ReplayParams) {
 func (k *call) snapshot(take func(v *session.View, state rindv2.ReplayState) (func() (func(lastSequence int64) any, error), error)) {
 	k.inspect(func(v *session.View) {
 		state := rindv2.ReplayState{
-			SessionID: v.Session.ID, Model: v.Sel.Model, Hosted: v.Hosted, Tasks: []json.RawMessage{}, HeadCursor: v.HeadCursor, TaskCursor: v.TaskCursor,
+			SessionID: v.Session.ID, Model: v.Sel.Model, Hosted: v.Hosted, Tasks: taskRecords(v), BackgroundWait: v.BackgroundWait(), HeadCursor: v.HeadCursor, TaskCursor: v.TaskCursor,
 		}
 		if ts := v.TurnState(); ts != nil {
 			state.TurnState = ts

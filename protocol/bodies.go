@@ -39,10 +39,11 @@ const (
 	ToolUnavailable = "unavailable"
 	ToolUnknown     = "unknown"
 
-	ReasonUser        = "User interrupted" // TurnCancelled.Reason
-	ReasonGoalPaused  = "Goal paused"
-	ReasonGoalCleared = "Goal cleared"
-	ReasonShutdown    = "Worker shutting down"
+	ReasonUser          = "User interrupted" // TurnCancelled.Reason
+	ReasonGoalPaused    = "Goal paused"
+	ReasonGoalCleared   = "Goal cleared"
+	ReasonTaskCancelled = "Cancelled" // Task.Reason
+	ReasonShutdown      = "Worker shutting down"
 
 	TaskStarting   = "starting" // Task.Status
 	TaskRunning    = "running"
@@ -175,6 +176,7 @@ type UserMessage struct {
 		Parts     []Part          `json:"parts,omitempty"`
 		Transient []SystemMessage `json:"transient,omitempty"`
 		Skills    []SystemMessage `json:"skills,omitempty"`
+		Tasks     []string        `json:"tasks,omitempty"` // that it tells the end of, with origin task
 	} `json:"-"`
 }
 

@@ -81,6 +81,16 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
+// Suffix returns the last n characters of s.
+func Suffix(s string, n int) string {
+	i := len(s)
+	for ; n > 0 && i > 0; n-- {
+		_, size := utf8.DecodeLastRuneInString(s[:i])
+		i -= size
+	}
+	return s[i:]
+}
+
 // Prefix returns at most n characters of s, never cutting one in two.
 func Prefix(s string, n int) string {
 	if len(s) <= n {

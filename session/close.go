@@ -130,7 +130,7 @@ func (s *Session) terminal(t *OpenTurn, e *ending, dropped []string) protocol.Bo
 		if end.StopReason == "" {
 			end.StopReason = stopEndTurn
 		}
-		return &protocol.TurnCompleted{DurationMS: max(0, s.all.now().Sub(t.StartedAt).Milliseconds()), More: end}
+		return &protocol.TurnCompleted{DurationMS: max(0, s.all.now().Sub(t.StartedAt).Milliseconds()), BackgroundWait: s.next.backgroundWait(), More: end}
 	case endCancelled:
 		if end.StopReason == "" {
 			end.StopReason = stopCancelled
@@ -365,6 +365,9 @@ func (s *Session) cancel(r CancelRequest, done func(error)) {
 	case open == nil && r.Turn != "":
 		done(protocol.Errorf(protocol.TurnNotActive, "The requested turn is no longer active."))
 		return
+	case open == nil && (s.noticeDue() || s.scoped != nil): // only a continuation is due: it is held
+		s.holdContinuations(done)
+		return
 	case open == nil && s.goalDue(): // only a continuation is due: it is held
 		s.changeGoal(false, func(g *protocol.Goal) (*protocol.Goal, error) {
 			if g != nil && g.Status == GoalActive {
@@ -415,6 +418,29 @@ func (s *Session) cancel(r CancelRequest, done func(error)) {
 			if err != nil && !errors.Is(err, ErrFenced) {
 				s.log().Warn("close cancelled turn", "session", s.ID, "turn", id, "err", err)
 			}
+			s.nextPrompt()
+		})
+	})
+}
+
+// holdContinuations records a cancel while no turn is open: continuations wait for the next user prompt, an active goal is paused, an open
+// request scope ends.
+func (s *Session) holdContinuations(done func(error)) {
+	c := &protocol.CancelRequested{}
+	c.More.Reason, c.More.Hold = protocol.ReasonUser, true
+	ls := lines("", c)
+	if g := copyGoal(s.next.activeGoal()); g != nil {
+		g.Status = GoalPaused
+		ls = append(ls, lines("", goalUpdated(g, s.next.GoalLegacy))...)
+	}
+	s.withLease(func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		s.append(ls, func(_ Seq, err error) {
+			done(err)
+			s.endScope(Outcome{Outcome: OutcomeCancelled, Stop: stopCancelled, Reason: protocol.ReasonUser})
 			s.nextPrompt()
 		})
 	})

@@ -378,6 +378,16 @@ func continuation(st *State, open *OpenTurn, past *History) string {
 			fmt.Fprintf(&b, "- [%s] %s\n", s.Status, s.Step)
 		}
 	}
+	first := true
+	for _, t := range st.Tasks {
+		if t.Task.Live() {
+			if first {
+				b.WriteString("\nBackground tasks that run:\n")
+				first = false
+			}
+			fmt.Fprintf(&b, "- %s: %s\n", t.Task.TaskID, protocol.Prefix(oneLine(t.Task.Command), 200))
+		}
+	}
 	if st.Goal != nil && st.Goal.Status == "active" {
 		b.WriteString("\nThe goal: " + st.Goal.Objective + "\n")
 	}

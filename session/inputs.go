@@ -66,7 +66,12 @@ func (s *Session) Enqueue(mode, input string, turn TurnID, done func(InputResult
 		b := &protocol.InputAccepted{}
 		b.More.InputID, b.More.Mode, b.More.Input = s.all.cfg.IDs.Hex32(), mode, input
 		res := InputResult{ID: b.More.InputID, Mode: mode, Input: input, Pending: len(waiting) + 1}
-		s.append(lines(open.ID, b), func(_ Seq, err error) { done(res, err) })
+		s.append(lines(open.ID, b), func(_ Seq, err error) {
+			if err == nil {
+				s.release(func(w *taskWait) bool { return w.tool }) // what waits lets the input be delivered
+			}
+			done(res, err)
+		})
 	})
 }
 

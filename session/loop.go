@@ -41,8 +41,9 @@ type Loop struct {
 	// Pause waits between retries; tests replace it. It returns the cause of ctx when that ends first.
 	Pause func(ctx context.Context, d time.Duration) error
 
-	schemas map[string]*jsonschema.Resolved
-	specs   []ToolSpec
+	schemas    map[string]*jsonschema.Resolved
+	specs      []ToolSpec
+	background bool // there is a tool whose commands may go on in the background
 }
 
 // NewLoop checks the tools' schemas and fills in defaults.
@@ -62,7 +63,7 @@ func NewLoop(l Loop) (*Loop, error) {
 	if l.Pause == nil {
 		l.Pause = pause
 	}
-	l.Tools = append(l.Tools[:len(l.Tools):len(l.Tools)], updateGoal{})
+	l.Tools = append(l.Tools[:len(l.Tools):len(l.Tools)], bashOutput{}, taskControl{}, updateGoal{})
 	l.schemas = map[string]*jsonschema.Resolved{}
 	for _, t := range l.Tools {
 		spec := t.Spec()
@@ -76,6 +77,7 @@ func NewLoop(l Loop) (*Loop, error) {
 		}
 		l.schemas[spec.Name] = resolved
 		l.specs = append(l.specs, spec)
+		l.background = l.background || spec.Kind == "execute"
 	}
 	return &l, nil
 }
@@ -234,9 +236,13 @@ func (w *work) messages() ([]Message, error) {
 	if err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { goal = copyGoal(st.activeGoal()) }); err != nil {
 		return nil, err
 	}
-	if w.offered = w.specs; goal == nil { // it is the last one
-		w.offered = w.specs[:len(w.specs)-1]
-	} else {
+	w.offered = nil
+	for _, spec := range w.specs {
+		if spec.Name != bashOutputName && (spec.Name != updateGoalName || goal != nil) && (spec.Name != taskControlName || w.background) {
+			w.offered = append(w.offered, spec)
+		}
+	}
+	if goal != nil {
 		head = append(head, Message{Role: RoleSystem, Text: goalText(goal)})
 	}
 	for _, m := range w.t.Transient() {

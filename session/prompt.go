@@ -47,6 +47,7 @@ type PromptRequest struct {
 	Scope     bool   // request scope: Outcome has Scope and Answer
 	Goal      bool   // go on with the active goal, with or without words
 	compact   bool   // only compact; see Session.Compact
+	task      bool   // a continuation turn the runtime starts because tasks ended
 	goal      bool   // a goal turn the runtime starts
 	// Queued tells the 1-based place in the line whenever it changes. Runs on the session's goroutine and must not block.
 	Queued func(position int)
@@ -165,7 +166,7 @@ func (s *Session) scopeOpen() bool {
 			return true
 		}
 	}
-	return open(s.starting) || s.run != nil && open(s.run.prompt)
+	return s.scoped != nil || open(s.starting) || s.run != nil && open(s.run.prompt)
 }
 
 // repeated answers a prompt whose idempotency key is known; false when it is new.
@@ -289,6 +290,11 @@ func (s *Session) withdraw(p *Prompt, reason string, done func(error)) {
 		done(errNoTurn())
 	case s.starting == p:
 		s.onStart = append(s.onStart, func() { s.withdraw(p, reason, done) })
+	case s.scoped == p && s.run == nil && s.starting == nil:
+		s.endScope(Outcome{Outcome: OutcomeCancelled, Stop: stopCancelled, Reason: reason})
+		done(nil)
+	case s.scoped == p:
+		s.cancel(CancelRequest{Reason: reason}, done)
 	case p.turn != nil && s.run == p.turn:
 		s.cancel(CancelRequest{Turn: p.turn.ID, Reason: reason}, done)
 	default:
@@ -362,7 +368,8 @@ func (s *Session) nextPrompt() {
 		return
 	}
 	if len(s.queue) == 0 {
-		if !s.drive() {
+		s.checkScope()
+		if !s.taskTurn() && !s.drive() {
 			s.settleDown()
 		}
 		return
@@ -383,7 +390,14 @@ func (s *Session) startTurn(p *Prompt) {
 		return
 	}
 	input := strings.ToValidUTF8(p.req.Input, "\uFFFD")
-	var goal []line
+	var goal, notice []line
+	if ended := s.next.untold(); len(ended) > 0 {
+		notice = lines(turn, s.notice(ended))
+	}
+	if p.req.task {
+		s.startNotice(p, turn, notice)
+		return
+	}
 	silent := p.req.goal || p.req.Goal && strings.TrimSpace(input) == ""
 	switch {
 	case silent && s.next.activeGoal() == nil: // it ended while the prompt waited
@@ -412,13 +426,30 @@ func (s *Session) startTurn(p *Prompt) {
 		msg.More.Origin, started.Origin = protocol.OriginGoal, protocol.OriginGoal
 		started.UserMessageChars, started.Input, started.InputTruncated = 0, "", false
 	}
-	ls := append(append(s.opening(), goal...), lines(turn, acc, msg, started)...)
+	ls := append(append(s.opening(), goal...), lines(turn, acc)...)
+	ls = append(append(ls, notice...), lines(turn, msg, started)...)
 	var keys []Key
 	if p.req.Key != "" {
 		keys = []Key{{Surface: p.req.Surface, Key: p.req.Key, Digest: p.req.Digest, Turn: turn}}
 	}
 	s.startWith(p, turn, ls, keys)
 }
+
+// startNotice starts a continuation turn: one internal message tells of the tasks that ended.
+func (s *Session) startNotice(p *Prompt, turn TurnID, notice []line) {
+	if len(notice) == 0 { // a turn before it told of them
+		s.notStarted(p, errNothingDue)
+		return
+	}
+	msg := notice[0].body.(*protocol.UserMessage)
+	acc := &protocol.TurnAccepted{}
+	acc.More.Provider, acc.More.Surface, acc.More.Input, acc.More.Scope = "agent", protocol.SurfaceEditor, msg.More.Text, p.scope
+	started := &protocol.TurnStarted{Operation: protocol.OpPrompt, Origin: protocol.OriginTask, UserMessageID: msg.More.ID}
+	started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
+	s.startWith(p, turn, lines(turn, acc, msg, started), nil)
+}
+
+var errNothingDue = errors.New("nothing is due")
 
 // startWith appends what a turn begins with and runs it once that is down.
 func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {

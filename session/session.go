@@ -43,8 +43,15 @@ type Session struct {
 	queue       []*Prompt          // waiting prompts
 	keyed       map[string]*Prompt // prompts with an idempotency key that have no answer yet
 	watchers    map[TurnID][]func(Outcome)
-	unsettled   *ending         // a terminal that could not be stored yet
-	reading     map[int64]bool  // letters being worked off
+	unsettled   *ending              // a terminal that could not be stored yet
+	reading     map[int64]bool       // letters being worked off
+	jobs        map[string]*liveTask // by task id
+	readTo      map[string]int64     // offsets of task output the model has read to
+	reserved    int                  // places for tasks that calls may still take
+	waits       []*taskWait
+	noticing    bool    // a task ended here whose end the model may have to be told
+	scoped      *Prompt // of the open request scope, while its turn is over and something of it is to come
+	scopeLast   Outcome
 	driving     bool            // goal turns are started here
 	goalAfter   time.Time       // not before
 	answered    map[string]bool // approvals that have an answer on its way or in the log
@@ -98,7 +105,7 @@ func (s *Session) post(f func()) bool { return s.box.post(f) }
 // busy reports whether there is work here: what a lease is held for.
 func (s *Session) busy() bool {
 	return s.run != nil || s.starting != nil || len(s.queue) > 0 || len(s.flights) > 0 || s.unsettled != nil || len(s.leasing) > 0 ||
-		s.goalDue()
+		s.goalDue() || len(s.jobs) > 0 || s.reserved > 0 || s.noticeDue()
 }
 
 func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && !s.leased && !s.releasing }
@@ -186,6 +193,9 @@ func (s *Session) gotLease(l Lease, missed []Entry, err error) {
 	}
 	if err != nil {
 		err = s.all.storeError(err)
+	}
+	if err == nil {
+		s.loseTasks()
 	}
 	s.granting = true // one of them may find nothing to do, and must not give the lease back under the next
 	for _, f := range waiting {
@@ -285,10 +295,14 @@ func (s *Session) encode(l line) (Entry, error) {
 	if l.body.Kind().Info().Told != protocol.NotTold {
 		h.EventID = s.all.cfg.IDs.Hex32()
 	}
+	if _, ok := l.body.(*protocol.TaskUpdated); ok {
+		h.Turn = "" // its event belongs to the session, wherever the entry lies
+	}
 	e, err := protocol.Encode(h, l.body)
 	if err != nil {
 		return e, err
 	}
+	e.Turn = l.turn
 	e.Seq = s.next.Head + 1
 	num, first := s.next.numbering(l.turn)
 	if acc, ok := l.body.(*protocol.TurnAccepted); ok {

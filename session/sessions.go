@@ -26,6 +26,8 @@ type Config struct {
 	ErrorID func(err error) string
 	// Outputs names the directory of a session's output files; they are removed with it. May be nil.
 	Outputs func(id SessionID) string
+	// OnEnd is called when the end of the process has begun, before anything is cancelled. May be nil.
+	OnEnd func()
 }
 
 // Sessions are the conversations this process has open, and the way to all others of its store. It owns one goroutine that listens
@@ -152,7 +154,7 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 func (ss *Sessions) newSession(id SessionID, st *State) *Session {
 	s := &Session{
 		ID: id, workspace: st.Workspace, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, shown: st, next: st.clone(), refs: 1,
-		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{},
+		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{}, jobs: map[string]*liveTask{}, readTo: map[string]int64{},
 	}
 	s.tail.reset(st.Head)
 	return s
@@ -395,6 +397,9 @@ func (ss *Sessions) Shutdown(ctx context.Context) error {
 		all = append(all, s)
 	}
 	ss.mu.Unlock()
+	if ss.cfg.OnEnd != nil {
+		ss.cfg.OnEnd()
+	}
 	for _, s := range all {
 		s.post(s.shutdown)
 	}
@@ -423,6 +428,13 @@ func (s *Session) shutdown() {
 	s.unsettled = nil // left to the next process
 	if s.run != nil {
 		s.run.stop()
+	}
+	for _, t := range s.jobs {
+		s.endJob(t, protocol.ReasonShutdown)
+	}
+	s.release(func(*taskWait) bool { return true })
+	if s.run == nil {
+		s.endScope(Outcome{Outcome: OutcomeCancelled, Stop: stopShutdown, Reason: protocol.ReasonShutdown})
 	}
 	s.settleDown()
 }

@@ -41,9 +41,10 @@ type State struct {
 	Last            *TurnEnd  // how the last serial turn ended
 	Serial          *OpenTurn // the open turn of the serial lane
 	Parallel        map[TurnID]*OpenTurn
-	TokenRatio      float64 // tokens the provider counted for one that was estimated; 0 unknown
-	FreshCompaction bool    // nothing was said since the last compaction
-	Asked           bool    // consent was asked for before
+	TokenRatio      float64      // tokens the provider counted for one that was estimated; 0 unknown
+	FreshCompaction bool         // nothing was said since the last compaction
+	Tasks           []*TaskState // in the order of their starts
+	Asked           bool         // consent was asked for before
 }
 
 // stateVersion changes when the fold means something else; older snapshots are then made anew from the log.
@@ -363,7 +364,12 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 		if t == nil {
 			t = st.openTurn(e.Turn, false)
 		}
-		if t.UserMessageID == "" { // further ones are checkpoints of a goal
+		for _, id := range b.More.Tasks {
+			if ended := st.task(id); ended != nil {
+				ended.Told = true
+			}
+		}
+		if t.UserMessageID == "" || b.More.Origin == protocol.OriginUser { // further ones are checkpoints of a goal
 			t.UserMessageID, t.Transient = b.More.ID, b.More.Transient
 		} else {
 			t.Step = stepInput
@@ -373,10 +379,16 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 			st.Held = false
 		}
 		return
-	case *protocol.TaskUpdated, *protocol.TaskOutput:
+	case *protocol.TaskUpdated:
+		st.applyTask(b)
+		return
+	case *protocol.TaskOutput:
 		return
 	}
 	if t == nil {
+		if c, ok := b.(*protocol.CancelRequested); ok { // of a continuation that was due
+			st.Held = st.Held || c.More.Hold
+		}
 		return
 	}
 	st.count(b)

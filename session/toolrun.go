@@ -53,7 +53,7 @@ func (w *work) runCall(ctx context.Context, c *CallState) error {
 			return w.result(c, 0, refused)
 		}
 		started := &protocol.ToolCallStarted{ToolCallID: c.ID, ToolName: c.Name}
-		started.More.ReadOnly, started.More.Outside = spec.ReadOnly, call.Outside
+		started.More.ReadOnly, started.More.Outside = spec.ReadOnly || repeatable(c.Name, c.Arguments), call.Outside
 		if err := w.t.Record(started); err != nil {
 			return err
 		}
@@ -305,6 +305,10 @@ func (w *work) result(c *CallState, took time.Duration, r *ToolResult) error {
 type toolProgress struct {
 	t    *Turn
 	call ToolCall
+
+	// Owned by the session's goroutine.
+	intent *protocol.Task // recorded as starting, not handed off yet
+	holds  bool           // a place for a task
 }
 
 // Say implements Progress.

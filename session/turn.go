@@ -263,7 +263,7 @@ func (s *Session) lane(t *Turn, o Outcome) {
 	if s.run == t {
 		s.run = nil
 	}
-	if t.prompt != nil {
+	if t.prompt != nil && !s.hold(t.prompt, o) {
 		t.prompt.finish(o, nil)
 	}
 	s.tellWatchers(o)

@@ -152,7 +152,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 		return err
 	}
 	rt.all = session.NewSessions(session.Config{
-		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, Guide: rt.guide, Policy: rt.policy, Outputs: outputs,
+		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, Guide: rt.guide, Policy: rt.policy, Outputs: outputs, OnEnd: rt.children.Refuse,
 		ErrorID: func(err error) string { return rt.record.ErrorID(err) },
 	})
 	return nil

@@ -155,33 +155,11 @@ type Mode struct {
 }
 
 // Compaction is the record of section 7.8.
-type Compaction struct {
-	ID                      string            `json:"id"`
-	CreatedAt               string            `json:"created_at"`
-	Strategy                string            `json:"strategy" enum:"llm_inline,deterministic_fallback"`
-	Reason                  string            `json:"reason" enum:"manual,auto,context_length_error"`
-	Phase                   string            `json:"phase"`
-	PolicyVersion           string            `json:"policy_version"`
-	Source                  CompactionSource  `json:"source"`
-	ContinuationUserMessage CompactionMessage `json:"continuation_user_message"`
-	HandoffMessage          CompactionMessage `json:"handoff_message"`
-	Usage                   *protocol.Stats   `json:"usage,omitempty"`
-	FallbackError           string            `json:"fallback_error,omitempty"`
-}
-
-// CompactionSource is what a compaction stands for.
-type CompactionSource struct {
-	MessageStartIndex        int      `json:"message_start_index"`
-	MessageEndIndexExclusive int      `json:"message_end_index_exclusive"`
-	ToolCallIDs              []string `json:"tool_call_ids"`
-	HistoryDigest            string   `json:"history_digest"`
-}
-
-// CompactionMessage is a message a compaction leaves in the model's view.
-type CompactionMessage struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
-}
+type (
+	Compaction        = protocol.Compaction
+	CompactionSource  = protocol.CompactionSource
+	CompactionMessage = protocol.CompactionMessage
+)
 
 // CommandResult is the result of rind/command/execute (section 8).
 type CommandResult struct {

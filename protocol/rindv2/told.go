@@ -89,7 +89,7 @@ func EnvelopeOf(id protocol.SessionID, e *protocol.Entry) (env protocol.Envelope
 	case protocol.Durable:
 		env.Durable, env.Cursor = true, e.Seq
 	case protocol.DurableTask:
-		env.Durable, env.TaskCursor = true, e.Seq
+		env.Durable, env.TaskCursor, env.Turn = true, e.Seq, "" // the entry lies in its turn while that is open, the event does not
 	case protocol.Incremental, protocol.NotTold:
 	}
 	return env, true

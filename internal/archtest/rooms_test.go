@@ -69,7 +69,7 @@ var rooms = []room{
 		path: "session/tool/web", ours: ground,
 		third: append(schema, "golang.org/x/text/encoding"), // the encodings of older pages
 	},
-	{path: "session/tool/mcp", ours: ground, third: append(schema, "github.com/modelcontextprotocol/go-sdk")},
+	{path: "session/tool/mcp", ours: ground},
 	{path: "session/tool/tooltest", ours: ground, third: append(doubles, schema...), testOnly: true},
 	{path: "session/tool/*", ours: ground, third: schema},
 

@@ -1,0 +1,253 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// entry is one of mcpServers, checked, its variables looked up.
+type entry struct {
+	disabled bool
+	timeout  time.Duration
+	only     []string // tools that are offered; nil for all
+
+	command string // of a program
+	args    []string
+	env     map[string]string
+	dir     string
+
+	url     *url.URL // of an HTTP server
+	headers http.Header
+
+	secrets []string
+	hide    *strings.Replacer
+}
+
+// written is an entry as it stands in the file. Members that other programs use and we do not are ignored.
+type written struct {
+	Type      string            `json:"type"`
+	Transport string            `json:"transport"`
+	Command   string            `json:"command"`
+	Args      []string          `json:"args"`
+	Env       map[string]string `json:"env"`
+	CWD       string            `json:"cwd"`
+	URL       string            `json:"url"`
+	Headers   map[string]string `json:"headers"`
+	Disabled  bool              `json:"disabled"`
+	TimeoutMS *float64          `json:"timeoutMs"`
+	Tools     []string          `json:"tools"`
+}
+
+// readEntry checks an entry. Errors are one line and hold no value of it.
+func readEntry(raw json.RawMessage, c *Config) (entry, error) {
+	e := entry{timeout: defaultTimeout, hide: strings.NewReplacer()}
+	var w written
+	if err := json.Unmarshal(raw, &w); err != nil {
+		if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && bad.Field != "" {
+			return e, fmt.Errorf("%s must not be a %s", bad.Field, bad.Value)
+		}
+		return e, errors.New("the entry must be an object with command or url")
+	}
+	if e.disabled = w.Disabled; e.disabled {
+		return e, nil
+	}
+	if w.TimeoutMS != nil {
+		if *w.TimeoutMS < 1 || *w.TimeoutMS > float64(24*time.Hour/time.Millisecond) {
+			return e, errors.New("timeoutMs must be 1 to 86400000")
+		}
+		e.timeout = time.Duration(*w.TimeoutMS) * time.Millisecond
+	}
+	e.only = w.Tools
+	kind := w.Type
+	if kind == "" {
+		kind = w.Transport
+	}
+	switch {
+	case w.Command != "" && w.URL != "":
+		return e, errors.New("it has both command and url; leave one out")
+	case w.Command == "" && w.URL == "":
+		return e, errors.New("it has neither command nor url")
+	case kind == "sse":
+		return e, errors.New("type sse is the older transport, which is not supported; ask the server's makers for its streamable HTTP address")
+	case w.Command != "" && kind != "" && kind != "stdio":
+		return e, errors.New("type must be stdio for a command")
+	case w.URL != "" && !slices.Contains([]string{"", "http", "streamable-http", "streamableHttp"}, kind):
+		return e, errors.New("type must be http for a url")
+	}
+	var err error
+	v := &variables{env: c.Env}
+	if w.Command != "" {
+		err = e.program(&w, v, c.Dir)
+	} else {
+		err = e.remote(&w, v)
+	}
+	if err != nil {
+		return e, err
+	}
+	e.secrets = v.secrets
+	pairs := make([]string, 0, 2*len(e.secrets))
+	slices.SortStableFunc(e.secrets, func(a, b string) int { return len(b) - len(a) })
+	for _, s := range e.secrets {
+		pairs = append(pairs, s, "[hidden]")
+	}
+	e.hide = strings.NewReplacer(pairs...)
+	return e, nil
+}
+
+func (e *entry) program(w *written, v *variables, dir string) (err error) {
+	if e.command, err = v.expand("command", w.Command, false); err != nil {
+		return err
+	}
+	for _, a := range w.Args {
+		if a, err = v.expand("args", a, false); err != nil {
+			return err
+		}
+		e.args = append(e.args, a)
+	}
+	e.env = map[string]string{}
+	for name, value := range w.Env {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "RIND_") {
+			return fmt.Errorf("%q is no variable that env may set", clean(name, 80))
+		}
+		if e.env[name], err = v.expand("env."+name, value, secretName.MatchString(name)); err != nil {
+			return err
+		}
+	}
+	cwd, err := v.expand("cwd", w.CWD, false)
+	if err != nil {
+		return err
+	}
+	if rest, ok := strings.CutPrefix(cwd, "~/"); ok {
+		home, _ := v.look("HOME")
+		cwd = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(cwd) {
+		cwd = filepath.Join(dir, cwd)
+	}
+	e.dir = cwd
+	if strings.ContainsAny(e.command+strings.Join(e.args, ""), "\x00") {
+		return errors.New("command and args hold a NUL character")
+	}
+	return nil
+}
+
+func (e *entry) remote(w *written, v *variables) error {
+	address, err := v.expand("url", w.URL, false)
+	if err != nil {
+		return err
+	}
+	e.url, err = url.Parse(address)
+	if err != nil || e.url.Scheme != "http" && e.url.Scheme != "https" || e.url.Host == "" {
+		return errors.New("url must be an http or https address")
+	}
+	if password, ok := e.url.User.Password(); ok {
+		v.keep(password)
+	}
+	e.headers = http.Header{}
+	for name, value := range w.Headers {
+		value, err := v.expand("headers."+name, value, true)
+		if err != nil {
+			return err
+		}
+		if !headerName.MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+			return fmt.Errorf("%q is no header that can be sent", clean(name, 80))
+		}
+		if _, bare, ok := strings.Cut(value, " "); ok { // "Bearer KEY"
+			v.keep(bare)
+		}
+		e.headers.Set(name, value)
+	}
+	return nil
+}
+
+// where says where the server is, without what may be a key.
+func (e *entry) where() string {
+	if e.url != nil {
+		return e.url.Scheme + "://" + e.url.Host + e.url.Path
+	}
+	return e.command
+}
+
+func (e *entry) transport() string {
+	switch {
+	case e.url != nil:
+		return "http"
+	case e.command != "":
+		return "stdio"
+	}
+	return ""
+}
+
+func (e *entry) offers(name string) bool { return e.only == nil || slices.Contains(e.only, name) }
+
+var (
+	secretName = regexp.MustCompile(`(?i)key|token|secret|pass|auth|cred|private`)
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	whole      = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)$`)
+	inside     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+)
+
+const shortestSecret = 8
+
+// variables looks up what "$NAME", ${NAME} and ${NAME:-otherwise} stand for, and remembers what no log may hold.
+type variables struct {
+	env     []string
+	secrets []string
+}
+
+func (v *variables) look(name string) (string, bool) {
+	for i := len(v.env) - 1; i >= 0; i-- {
+		if n, value, ok := strings.Cut(v.env[i], "="); ok && n == name {
+			return value, value != ""
+		}
+	}
+	return "", false
+}
+
+func (v *variables) keep(secret string) {
+	if len(secret) >= shortestSecret {
+		v.secrets = append(v.secrets, secret)
+	}
+}
+
+func (v *variables) expand(member, value string, secret bool) (string, error) {
+	var missing string
+	find := func(name, otherwise string, has bool) string {
+		found, ok := v.look(name)
+		switch {
+		case ok:
+			if secretName.MatchString(name) {
+				v.keep(found)
+			}
+			return found
+		case has:
+			return otherwise
+		}
+		missing = name
+		return ""
+	}
+	out := value
+	if m := whole.FindStringSubmatch(value); m != nil {
+		out = find(m[1], "", false)
+	} else {
+		out = inside.ReplaceAllStringFunc(value, func(s string) string {
+			m := inside.FindStringSubmatch(s)
+			return find(m[1], strings.TrimPrefix(m[2], ":-"), m[2] != "")
+		})
+	}
+	if missing != "" {
+		return "", fmt.Errorf("%s names the variable %s, which is not set; set it or change the entry", member, missing)
+	}
+	if secret {
+		v.keep(out)
+	}
+	return out, nil
+}

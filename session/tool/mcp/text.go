@@ -1,0 +1,72 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// clean is s on one line of at most n characters, without what cannot be seen.
+func clean(s string, n int) string {
+	s = protocol.Prefix(strings.ToValidUTF8(s, "\uFFFD"), 4*n)
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if protocol.CharLen(s) > n {
+		s = protocol.Prefix(s, n-1) + "…"
+	}
+	return s
+}
+
+// printed is a text of a server with its lines, without control characters.
+func printed(s string) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\r\n", "\n")
+	return strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Cc, r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// decode reads a JSON value whose numbers stay as they are written.
+func decode(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	if dec.More() {
+		return nil, errors.New("more than one value")
+	}
+	return v, nil
+}
+
+// mapped is v with f applied to its strings; keys stay.
+func mapped(v any, f func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return f(v)
+	case []any:
+		for i := range v {
+			v[i] = mapped(v[i], f)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = mapped(v[k], f)
+		}
+	}
+	return v
+}

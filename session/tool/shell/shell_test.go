@@ -82,6 +82,8 @@ type told struct {
 	CWD        string `json:"cwd"`
 	Backend    string `json:"shell_backend"`
 	Executable string `json:"shell_executable"`
+	Task       string `json:"task_id"`
+	Background string `json:"bg_id"`
 }
 
 func (d *desk) asked(arguments []byte) session.ToolCall {

@@ -20,7 +20,7 @@ func (*rulebook) Judge(context.Context, string, session.ToolSpec, session.ToolCa
 	return session.Verdict{Effect: "allow"}, nil
 }
 func (*rulebook) Remember(context.Context, string, json.RawMessage, bool) error { return nil }
-func (b *rulebook) Rules(context.Context, string) ([]session.Rule, error) { return b.rules, nil }
+func (b *rulebook) Rules(context.Context, string) ([]session.Rule, error)       { return b.rules, nil }
 
 func (b *rulebook) Revoke(_ context.Context, _ string, id int64) (bool, error) {
 	for i, r := range b.rules {

@@ -27,6 +27,7 @@ type Conn struct {
 	how         frame.Framing
 	decided     bool
 	inFlight    map[string]*call
+	leaving     int // requests whose answer is being written: their ids are free, their places are not
 	ready       bool
 	stopping    bool // shutdown was asked for
 	current     *session.Session
@@ -129,7 +130,7 @@ func (c *Conn) Request(req protocol.Request) {
 	known = known && (m.run != nil || req.ID == nil) // $/cancel_request is a notification: it has no answer, so with an id it is no method
 	c.mu.Lock()
 	_, dup := c.inFlight[id]
-	stopping, ready, flying := c.stopping, c.ready, len(c.inFlight)
+	stopping, ready, flying := c.stopping, c.ready, len(c.inFlight)+c.leaving
 	c.mu.Unlock()
 	var refused *protocol.Error
 	switch {
@@ -167,13 +168,23 @@ func (c *Conn) Request(req protocol.Request) {
 	m.run(k)
 }
 
-// answered frees the ids of written answers.
-func (c *Conn) answered(ids []string) {
+// leave frees the ids of answers that are about to be written: a client that has read one may use its id again at once.
+func (c *Conn) leave(ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
-		delete(c.inFlight, id)
+		if _, flying := c.inFlight[id]; flying {
+			delete(c.inFlight, id)
+			c.leaving++
+		}
 	}
+}
+
+// left frees the places of what leave named.
+func (c *Conn) left() {
+	c.mu.Lock()
+	c.leaving = 0
+	c.mu.Unlock()
 }
 
 // once reports whether the call has no answer yet, and gives it one.

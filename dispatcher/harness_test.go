@@ -120,9 +120,15 @@ type process struct {
 // launch starts a process; id names its --session.
 func launch(t failer, w *world, instance, text string, id session.SessionID) *process {
 	t.Helper()
+	return launchWith(t, w, instance, text, id)
+}
+
+// launchWith is launch with further tools.
+func launchWith(t failer, w *world, instance, text string, id session.SessionID, more ...session.Tool) *process {
+	t.Helper()
 	p := &process{t: t, play: script.Must(text), tools: &tools{}, store: w.Open(instance)}
 	models := scripted{p.play}
-	loop, err := session.NewLoop(session.Loop{Models: models, Tools: p.tools.all()})
+	loop, err := session.NewLoop(session.Loop{Models: models, Tools: append(p.tools.all(), more...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +188,7 @@ type line struct {
 	session   string
 	turn      string
 	cursor    int64
+	task      int64 // task_cursor
 	eventType string
 	event     json.RawMessage
 }
@@ -279,6 +286,7 @@ func readLine(env rindv2.Envelope, b []byte) (*line, error) {
 		Session string `json:"session_id"`
 		Turn    string `json:"turn_id"`
 		Cursor  int64
+		Task    int64 `json:"task_cursor"`
 		Event   json.RawMessage
 	}
 	if err := json.Unmarshal(b, &w); err != nil {
@@ -286,7 +294,7 @@ func readLine(env rindv2.Envelope, b []byte) (*line, error) {
 	}
 	l := &line{
 		raw: string(b), result: w.Result, err: w.Error, method: w.Method, seq: w.Seq, durable: w.Dur == "durable",
-		session: w.Session, turn: w.Turn, cursor: w.Cursor, event: w.Event,
+		session: w.Session, turn: w.Turn, cursor: w.Cursor, task: w.Task, event: w.Event,
 	}
 	if w.Kind == "response" {
 		l.id = string(w.ID)

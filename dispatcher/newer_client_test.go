@@ -2,9 +2,11 @@ package dispatcher_test
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
 
@@ -160,5 +162,70 @@ func TestNewerClientSeesTurnsItDidNotStartAndEventsOfNoTurn(t *testing.T) {
 			t.Errorf("got %s", l.raw)
 		}
 		b.event("turn_completed")
+	})
+}
+
+// Line 3: tasks of section 6.
+func TestNewerClientFollowsTasksByTheirOwnCursor(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		jobs := &testkit.Jobs{Kind: "think", Started: make(chan *testkit.Job, 1)}
+		w := newWorld()
+		p := launchWith(t, w, "p", `{"turns": [{"match": "start", "steps": [{"call": {"name": "bg", "arguments": {"command": "make"}}}, {"finish": "tool_calls"}, {"text": "started"}]}, {"steps": [{"text": "told"}]}]}`, "", jobs)
+		defer p.end()
+		c := p.connect(env)
+		id := c.hello()
+		c.call("session/prompt", `{"input":"start"}`)
+		job := <-jobs.Started
+		var list struct {
+			Tasks []rindv2.Task
+			Next  *string `json:"next_page_token"`
+		}
+		if err := json.Unmarshal(c.call("rind/task/list", `{}`).result, &list); err != nil || len(list.Tasks) != 1 || list.Tasks[0].Status != "running" || list.Next != nil {
+			t.Fatalf("list %+v, %v", list, err)
+		}
+		task := list.Tasks[0].TaskID
+		var snap struct {
+			Tasks []rindv2.Task
+			Head  int64           `json:"task_cursor"`
+			Wait  json.RawMessage `json:"background_wait"`
+			AsOf  int64           `json:"as_of_sequence"`
+		}
+		if err := json.Unmarshal(c.call("session/replay", `{"after_cursor":0}`).result, &snap); err != nil || len(snap.Tasks) != 1 || snap.Head == 0 || !strings.Contains(string(snap.Wait), `"count":1`) {
+			t.Fatalf("snapshot %+v, %v", snap, err)
+		}
+		job.Write("built")
+		job.Finish("completed", 0)
+		lines := c.settle()
+		from := snap.Head
+		seen := 0
+		for _, l := range lines {
+			if !l.has("task_updated") || l.seq <= snap.AsOf {
+				continue
+			}
+			seen++
+			if l.task <= from || l.cursor != 0 || !l.durable || l.turn != "" {
+				t.Errorf("task event %s behind %d", l.raw, from)
+			}
+			from = l.task
+		}
+		if seen != 1 {
+			t.Errorf("%d task events", seen)
+		}
+		if at := place(lines, func(l *line) bool { return l.has("turn_started") && strings.Contains(l.raw, `"origin":"task"`) }); at < 0 {
+			t.Error("no continuation")
+		}
+		var rest struct {
+			Events []json.RawMessage `json:"task_events"`
+			More   bool              `json:"task_has_more"`
+		}
+		if err := json.Unmarshal(c.call("session/replay", `{"session_id":"`+id+`","after_cursor":0,"after_task_cursor":`+strconv.FormatInt(snap.Head, 10)+`}`).result, &rest); err != nil || len(rest.Events) != 1 || rest.More {
+			t.Errorf("task events %+v, %v", rest, err)
+		}
+		var part rindv2.TaskPart
+		if err := json.Unmarshal(c.call("rind/task/wait", `{"task_id":"`+task+`"}`).result, &part); err != nil || part.ReturnReason != "finished" || part.Stdout != "built" || part.NextCursor != 5 {
+			t.Errorf("wait %+v, %v", part, err)
+		}
+		c.refused("rind/task/read", `{"task_id":"nope"}`, "NotFound", "Task not found: nope")
+		c.refused("rind/task/release_wait", `{}`, "InvalidRequest", "rind/task/release_wait requires task_id or tool_call_id.")
 	})
 }

@@ -7,34 +7,26 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rind-dev/rind/internal/testkit"
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
 )
 
 // The tests here stand for the twelve lines of docs/protocol/rind-v2.md section 10.1, in its order, and those of newer_client_test.go for the
 // five of section 10.2. Line 1, how the program is started, is held by the scripts of cmd/rind.
 
-// awaited are capabilities that lines of section 10 need and that are not announced yet, with the lines. Who announces one writes their tests
-// and takes it out.
-var awaited = map[string]string{
-	"rind/backgrounds": "10.1, lines 3 and 9: background/list and background/output",
-	"rind/tasks":       "10.2, line 3: tasks of section 6",
-}
-
-func TestWhatWaitsForACapabilityIsTestedOnceItIsAnnounced(t *testing.T) {
-	older(t, `[{"text": "x"}]`, func(t *testing.T, _ *client, hello *line) {
-		for _, name := range listOf(t, hello, "capabilities") {
-			if lines := awaited[name]; lines != "" {
-				t.Errorf("%s is announced: write the tests of section %s", name, lines)
-			}
-		}
-	})
-}
-
 // older runs f with a client of the older generation: no capabilities, no session ids, numbers as request ids.
 func older(t *testing.T, script string, f func(t *testing.T, c *client, hello *line)) {
 	t.Helper()
+	olderWith(t, script, nil, f)
+}
+
+// olderWith is older with further tools.
+func olderWith(t *testing.T, script string, more []session.Tool, f func(t *testing.T, c *client, hello *line)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "p", script, "")
+		p := launchWith(t, newWorld(), "p", script, "", more...)
 		defer p.end()
 		c := p.connect(rindv2.Rind)
 		f(t, c, c.call("initialize", `{}`))
@@ -85,14 +77,54 @@ func TestOlderClientReadsWhatItShowsFromInitialize(t *testing.T) {
 	})
 }
 
-// Line 3, as it is today: the method is refused, and nothing else changes.
-func TestOlderClientsListOfBackgroundProcessesIsRefusedUntilThereAreAny(t *testing.T) {
-	older(t, `[{"text": "x"}]`, func(t *testing.T, c *client, hello *line) {
-		if slices.Contains(listOf(t, hello, "methods"), "rind/background/list") {
-			t.Skip("served: see the table of what waits")
+// Lines 3 and 9.
+func TestOlderClientListsBackgroundProcessesAndReadsTheirOutputTwice(t *testing.T) {
+	jobs := &testkit.Jobs{Kind: "think", Notify: protocol.NotifyManual, Started: make(chan *testkit.Job, 1)}
+	olderWith(t, `[{"call": {"name": "bg", "arguments": {"command": "make"}}}, {"finish": "tool_calls"}, {"text": "x"}]`, []session.Tool{jobs}, func(t *testing.T, c *client, _ *line) {
+		if got := string(c.call("rind/background/list", `{}`).result); got != `{"tasks":[]}` {
+			t.Errorf("before any: %s", got)
 		}
-		c.refused("rind/background/list", `{}`, "MethodNotFound", "Unknown method: rind/background/list")
-		c.call("session/prompt", `{"input":"go on"}`)
+		c.call("session/prompt", `{"input":"start it"}`)
+		var asked, answered struct {
+			Preview string `json:"args_preview"`
+			Result  string
+		}
+		for _, l := range c.settle() {
+			if l.has("tool_requested") {
+				_ = json.Unmarshal(l.event, &asked)
+			}
+			if l.has("tool_result") {
+				_ = json.Unmarshal(l.event, &answered)
+			}
+		}
+		var preview struct{ Command string }
+		var result struct {
+			Data struct {
+				BgID string `json:"bg_id"`
+			}
+		}
+		if json.Unmarshal([]byte(asked.Preview), &preview) != nil || preview.Command != "make" || json.Unmarshal([]byte(answered.Result), &result) != nil || result.Data.BgID == "" {
+			t.Fatalf("it learns the command from %q and the process from %q", asked.Preview, answered.Result)
+		}
+		id := result.Data.BgID
+		if got := string(c.call("rind/background/list", `{}`).result); got != `{"tasks":[{"bg_id":"`+id+`","status":"running","exit_code":-1,"cwd":"/w"}]}` {
+			t.Errorf("list %s", got)
+		}
+		job := <-jobs.Started
+		job.Write("some output")
+		for range 2 { // it consumes nothing
+			if got := string(c.call("rind/background/output", `{"bg_id":"`+id+`","max_output_chars":6}`).result); got != `{"task":{"bg_id":"`+id+`","status":"running","exit_code":-1,"cwd":"/w","stdout":"output","stderr":"","truncated":true}}` {
+				t.Errorf("output %s", got)
+			}
+		}
+		c.refused("rind/background/output", `{}`, "InvalidRequest", "rind/background/output requires bg_id.")
+		c.refused("rind/background/output", `{"bg_id":"x","max_output_chars":"y"}`, "InvalidRequest", "rind/background/output max_output_chars must be an integer.")
+		c.refused("rind/background/output", `{"bg_id":"nope"}`, "NotFound", "No background process: nope")
+		job.Finish("completed", 0)
+		c.settle()
+		if got := string(c.call("rind/background/list", `{}`).result); got != `{"tasks":[{"bg_id":"`+id+`","status":"completed","exit_code":0,"cwd":"/w"}]}` {
+			t.Errorf("list at the end %s", got)
+		}
 	})
 }
 

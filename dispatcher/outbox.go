@@ -224,6 +224,7 @@ func (o *Outbox) run() {
 			return
 		}
 		if len(buf) > 0 {
+			o.conn.leave(o.conn.batch.ids)
 			if _, err := o.sink.Write(buf); err != nil {
 				o.fail(err)
 				return
@@ -256,7 +257,7 @@ func (o *Outbox) fail(err error) {
 	o.conn.lost()
 }
 
-// wrote collects what a batch answers, to be freed once it is on the wire.
+// wrote collects what a batch answers.
 type wrote struct {
 	ids   []string
 	bytes int
@@ -271,7 +272,7 @@ func (o *Outbox) written() {
 	o.mu.Lock()
 	o.count(-len(w.ids), -w.bytes)
 	o.mu.Unlock()
-	o.conn.answered(w.ids)
+	o.conn.left()
 }
 
 // fill encodes what is to be written next: first what was handed over, then a page of each followed log, then the answers whose place was

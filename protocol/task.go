@@ -19,8 +19,8 @@ type Task struct {
 	FinishedAt       *float64  `json:"finished_at"`
 	ElapsedMS        int64     `json:"elapsed_ms"`
 	Reason           string    `json:"reason"`
-	Stdout           string    `json:"stdout,omitempty"`
-	Stderr           string    `json:"stderr,omitempty"`
+	Stdout           string    `json:"stdout"`
+	Stderr           string    `json:"stderr"`
 	Meta             TaskMeta  `json:"meta"`
 }
 

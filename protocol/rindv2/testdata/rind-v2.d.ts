@@ -1029,8 +1029,8 @@ export interface Task {
   finished_at: number | null;
   elapsed_ms: number;
   reason: string;
-  stdout?: string;
-  stderr?: string;
+  stdout: string;
+  stderr: string;
   meta: TaskMeta;
 }
 
@@ -1094,8 +1094,8 @@ export interface TaskPart {
   finished_at: number | null;
   elapsed_ms: number;
   reason: string;
-  stdout?: string;
-  stderr?: string;
+  stdout: string;
+  stderr: string;
   meta: TaskMeta;
   start_cursor: number;
   next_cursor: number;

@@ -1,0 +1,50 @@
+package dispatcher_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/protocol/rindv2"
+)
+
+// hasty is a client that asks again under the id of an answer before the write that brought it has returned.
+type hasty struct {
+	in   *io.PipeWriter
+	said bytes.Buffer
+	left int
+}
+
+func (h *hasty) Write(p []byte) (int, error) {
+	h.said.Write(p)
+	if h.left > 0 {
+		h.left--
+		if _, err := io.WriteString(h.in, `{"kind":"request","request_id":1,"method":"ping"}`+"\n"); err != nil {
+			return 0, err
+		}
+		synctest.Wait() // it has been looked at
+	} else {
+		h.in.Close()
+	}
+	return len(p), nil
+}
+
+func TestAnIdCanBeUsedAgainAsSoonAsItsAnswerIsRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := launch(t, newWorld(), "a", `[{"text":"x"}]`, "")
+		in, feed := io.Pipe()
+		client := &hasty{in: feed, left: 3}
+		go io.WriteString(feed, `{"kind":"request","request_id":1,"method":"ping"}`+"\n")
+		env := rindv2.Rind
+		if err := p.d.Serve(context.Background(), in, client, dispatcher.Options{Envelope: &env}); err != nil {
+			t.Error(err)
+		}
+		if want := bytes.Repeat([]byte(`{"kind":"response","request_id":1,"result":{"ok":true}}`+"\n"), 4); !bytes.Equal(client.said.Bytes(), want) {
+			t.Errorf("answers %s", client.said.Bytes())
+		}
+		p.end()
+	})
+}

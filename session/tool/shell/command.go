@@ -16,8 +16,8 @@ import (
 	"github.com/rind-dev/rind/session/roots"
 )
 
-// running is a command and all that belongs to it: it needs neither the call's context nor its goroutine, so that it can outlive the call. It is
-// the session.Job of a call that handed it off (job.go).
+// running is a command and all that belongs to it: it needs neither the call's context nor its goroutine, so that it can outlive the call. It
+// is the session.Job of a call that handed it off (job.go).
 type running struct {
 	tool    *bash
 	request request

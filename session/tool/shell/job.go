@@ -103,8 +103,8 @@ func (f *foreground) stop(ctx context.Context, why string) session.ToolResult {
 	return f.result(context.WithoutCancel(ctx))
 }
 
-// handOff makes a running command a task. Its output goes to a file from now on, with all that was so far. What is told as touched is what had
-// changed by now.
+// handOff makes a running command a task. Its output goes to a file from now on, with all that was so far. What is told as touched is what
+// had changed by now.
 func (f *foreground) handOff(ctx context.Context, bg session.Background, spec session.JobSpec, free func()) (session.ToolResult, error) {
 	f.output.store()
 	v := f.output.shown() // before the session has it, which may close it

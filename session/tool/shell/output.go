@@ -30,8 +30,8 @@ const (
 	streams
 )
 
-// output is what a command writes. Its file is made once there is more than a result shows, or when it is asked for. Safe for concurrent use; a
-// writer waits for the file at most, never for a reader.
+// output is what a command writes. Its file is made once there is more than a result shows, or when it is asked for. Safe for concurrent
+// use; a writer waits for the file at most, never for a reader.
 type output struct {
 	create func() (*os.File, error)
 
@@ -49,7 +49,6 @@ type stream struct {
 	buf     []byte // of cleaning
 	head    []byte
 	tail    []byte // of what comes after head: the last keptTail bytes, and up to as much before them
-	raw     int64  // bytes the command wrote
 	total   int64  // bytes of text
 	lines   int64  // newlines
 	last    byte

@@ -5,8 +5,8 @@
 // A command's output is made text once, before it is stored or shown; of it a bounded part is held in memory, and a bounded part in a file.
 // A command that its call does not wait for goes on as a task: the call hands it to the session, which ends and closes it.
 //
-// The goroutines of a running command are session/proc's. The package owns one for each task: it awaits the end of the command, ends it when its
-// time is up, and ends with it. A command that was not handed off is ended before Run comes back.
+// The goroutines of a running command are session/proc's. The package owns one for each task: it awaits the end of the command, ends it
+// when its time is up, and ends with it. A command that was not handed off is ended before Run comes back.
 package shell
 
 import (

@@ -12,8 +12,8 @@ import (
 const maxMarks = 100_000
 
 // tape is the text of both streams in the order in which it came, as a Job tells it: places in it are counted in bytes of text from its
-// beginning on. It is in memory until it is given a file, then in that up to a bound; where no file could be made its beginning stays in
-// memory. Of what has no room the newest is in memory. Pieces are whole characters. Guarded by its owner's lock.
+// beginning on. It is in memory until there is a file, then in that up to a bound; where no file could be made its beginning stays in
+// memory. Of what has no room there the newest is in memory. It is cut between characters only. Guarded by its owner's lock.
 type tape struct {
 	head   []byte   // all of it so far, until there is a file; its beginning, where there is none
 	file   *os.File // nil: none yet, or none any more

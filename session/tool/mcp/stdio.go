@@ -212,15 +212,13 @@ func (m *messages) finish() {
 	switch {
 	case m.over:
 		id := answered(m.line, m.tail)
-		m.peer.log.Warn("mcp server wrote a message that is too long", "limit_bytes", maxMessage, "call", id)
-		m.peer.fail(id, errTooLong) // 0, where it cannot be told which: all of them
+		m.peer.log.Warn("mcp server wrote a line that is too long", "limit_bytes", maxMessage, "call", id)
+		if mayAnswer.Match(m.line) && !noAnswer.Match(m.line) {
+			m.peer.fail(id, errTooLong) // 0, where it cannot be told which: all of them
+		}
 	case len(bytes.TrimSpace(m.line)) == 0:
 	default:
-		if first := bytes.TrimSpace(m.line)[0]; first == '{' || first == '[' {
-			m.peer.receive(m.line)
-		} else {
-			m.peer.log.Info("mcp server wrote what is no message", "bytes", len(m.line), "begins", clean(string(m.line[:min(len(m.line), 400)]), 100))
-		}
+		m.peer.receive(m.line)
 	}
 	if m.line = m.line[:0]; cap(m.line) > 1<<20 {
 		m.line = nil
@@ -229,8 +227,10 @@ func (m *messages) finish() {
 }
 
 var (
-	idFirst = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?([0-9]{1,18})"?\s*,`)
-	idLast  = regexp.MustCompile(`,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$|,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*\}\s*$`)
+	mayAnswer = regexp.MustCompile(`^\s*[\[{]\s*[\["{]`)
+	noAnswer  = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"`)
+	idFirst   = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?([0-9]{1,18})"?\s*,`)
+	idLast    = regexp.MustCompile(`,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$|,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*\}\s*$`)
 )
 
 // answered is the id of the call that a message answers, told by its ends; 0 when they do not tell.

@@ -1,0 +1,604 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/proc"
+)
+
+// soon is longer than anything here should take, on a busy machine.
+const soon = 10 * time.Second
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// house is a runtime with servers.
+type house struct {
+	*Servers
+	children *proc.Children
+	log      *logged
+	dir      string
+}
+
+func program(mode string, more object) object {
+	e := object{"command": os.Args[0], "env": object{"MCP_DOUBLE": mode}}
+	for k, v := range more {
+		if k == "env" {
+			for n, v := range v.(object) {
+				e["env"].(object)[n] = v
+			}
+			continue
+		}
+		e[k] = v
+	}
+	return e
+}
+
+func open(t *testing.T, entries object, set ...func(*Config)) *house {
+	t.Helper()
+	h := &house{children: proc.NewChildren(""), log: &logged{}, dir: t.TempDir()}
+	cfg := Config{
+		Servers: map[string]json.RawMessage{}, Children: h.children, Dir: h.dir, Version: "9",
+		Log:    slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		second: 20 * time.Millisecond, waiting: soon,
+	}
+	for name, e := range entries {
+		cfg.Servers[name] = protocol.MustMarshal(e)
+	}
+	for _, f := range set {
+		f(&cfg)
+	}
+	h.Servers = New(cfg)
+	t.Cleanup(func() {
+		h.Close()
+		if err := h.children.KillAll(); err != nil {
+			t.Error(err)
+		}
+		if t.Failed() {
+			t.Log(protocol.Prefix(h.log.String(), 4000))
+		}
+	})
+	return h
+}
+
+func (h *house) find(t *testing.T, name string) session.Tool {
+	t.Helper()
+	for _, tool := range h.Tools(t.Context()) {
+		if tool.Spec().Name == name {
+			return tool
+		}
+	}
+	t.Fatalf("no tool %s; %+v", name, h.List())
+	return nil
+}
+
+// said collects progress.
+type said struct {
+	mu    sync.Mutex
+	lines []string
+	first chan struct{}
+	once  sync.Once
+}
+
+func (s *said) Say(m string) {
+	s.mu.Lock()
+	s.lines = append(s.lines, m)
+	s.mu.Unlock()
+	if s.first != nil {
+		s.once.Do(func() { close(s.first) })
+	}
+}
+
+func (*said) Ask(context.Context, string, []protocol.Choice) (string, error) {
+	return "", errors.New("nobody is asked")
+}
+
+func run(ctx context.Context, t *testing.T, tool session.Tool, args string) session.ToolResult {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, soon)
+	defer cancel()
+	r, err := tool.Run(ctx, session.ToolCall{ID: "c", Name: tool.Spec().Name, Arguments: json.RawMessage(args)}, &said{})
+	if err != nil {
+		t.Fatalf("%s: %v", tool.Spec().Name, err)
+	}
+	if strings.ContainsAny(r.Error, "\n\x00\x1b") {
+		t.Errorf("error %q is not one line", r.Error)
+	}
+	return r
+}
+
+func text(r session.ToolResult) string {
+	s, _ := r.Data.(string)
+	return s
+}
+
+// eventually waits for what happens beside the test.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if f() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func TestToolsOfAProgramAreListedOverPagesAndCalled(t *testing.T) {
+	h := open(t, object{"double": program("plain", nil)})
+	tools := h.Tools(t.Context())
+	if len(tools) != len(doubleTools) {
+		t.Fatalf("%d tools, want %d: %+v", len(tools), len(doubleTools), h.List())
+	}
+	spec := tools[0].Spec()
+	if spec.Name != "mcp__double__echo" || spec.Kind != "other" || spec.ReadOnly || !strings.Contains(spec.Description, "does echo") {
+		t.Errorf("%+v", spec)
+	}
+	args := `{"big":9007199254740993,"n":null,"s":"\u00e4","f":1.50}`
+	r := run(t.Context(), t, tools[0], args)
+	if text(r) != args || r.ErrorType != "" {
+		t.Errorf("arguments arrived as %v", r)
+	}
+	if got := h.List(); len(got) != 1 || got[0].State != StateReady || got[0].Server != "double 1" || got[0].Transport != "stdio" || len(got[0].Tools) != len(tools) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestWhatAServerAnswersBecomesAResult(t *testing.T) {
+	h := open(t, object{"d": program("plain", nil)})
+	t.Run("structured content keeps its numbers", func(t *testing.T) {
+		r := run(t.Context(), t, h.find(t, "mcp__d__structured"), `{}`)
+		if got := string(protocol.MustMarshal(r.Data)); got != `{"structured":{"n":9007199254740993,"t":"ab"},"text":"see data"}` {
+			t.Error(got)
+		}
+	})
+	t.Run("a failure is told with its text", func(t *testing.T) {
+		r := run(t.Context(), t, h.find(t, "mcp__d__fail"), `{}`)
+		if r.Status != protocol.ToolFailed || r.ErrorType == "" || !strings.Contains(r.Error, "no such row") || text(r) != "no such\nrow" {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("an error of the protocol too", func(t *testing.T) {
+		r := run(t.Context(), t, h.find(t, "mcp__d__error"), `{}`)
+		if r.Status != protocol.ToolFailed || r.ErrorType != protocol.ErrInvalidArguments || !strings.Contains(r.Error, "city is needed") {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("parts become attachments, within bounds", func(t *testing.T) {
+		r := run(t.Context(), t, h.find(t, "mcp__d__image"), `{}`)
+		var kinds []string
+		for _, p := range r.Attachments {
+			kinds = append(kinds, p.Kind+" "+p.MIME+" "+p.Text)
+		}
+		if got := strings.Join(kinds, ","); got != "image image/png ,resource audio/wav ,resource text/plain hello,resource_link  " {
+			t.Error(got)
+		}
+		for _, want := range []string{"svg", "at most 8 MiB", "base64"} {
+			if !strings.Contains(text(r), want) {
+				t.Errorf("%q does not say %q", text(r), want)
+			}
+		}
+	})
+	t.Run("parts nobody knows cost only themselves", func(t *testing.T) {
+		r := run(t.Context(), t, h.find(t, "mcp__d__unknown"), `{}`)
+		if !strings.Contains(text(r), "hologram") || !strings.HasSuffix(text(r), "rest") || r.ErrorType != "" {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("an answer that is too long fails its call and no other", func(t *testing.T) {
+		r := run(t.Context(), t, h.find(t, "mcp__d__huge"), `{}`)
+		if r.Status != protocol.ToolFailed || r.ErrorType != protocol.ErrTooLarge || !strings.Contains(r.Error, "16 MiB") {
+			t.Errorf("%+v", r)
+		}
+		if r := run(t.Context(), t, h.find(t, "mcp__d__echo"), `{}`); text(r) != `{}` {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("what it asks is answered or declined", func(t *testing.T) {
+		got := strings.Split(text(run(t.Context(), t, h.find(t, "mcp__d__ask"), `{}`)), "\n")
+		if len(got) != 4 || !strings.Contains(got[0], `"result":{}`) || !strings.Contains(got[1], "file://"+filepath.ToSlash(h.dir)) ||
+			!strings.Contains(got[2], "-32601") || !strings.Contains(got[3], `"decline"`) {
+			t.Errorf("%q", got)
+		}
+	})
+	t.Run("it runs in the workspace", func(t *testing.T) {
+		want, _ := filepath.EvalSymlinks(h.dir)
+		if got := text(run(t.Context(), t, h.find(t, "mcp__d__cwd"), `{}`)); got != want {
+			t.Errorf("%s, not %s", got, want)
+		}
+	})
+}
+
+func TestAChangedListIsTheNextTurns(t *testing.T) {
+	h := open(t, object{"d": program("plain", nil)})
+	run(t.Context(), t, h.find(t, "mcp__d__grow"), `{}`)
+	eventually(t, "the new tool is offered", func() bool { return len(h.Tools(t.Context())) == len(doubleTools)+1 })
+	h.find(t, "mcp__d__grown")
+}
+
+func TestACrashFailsTheCallAndTheNextOneWaitsForTheRestart(t *testing.T) {
+	h := open(t, object{"d": program("plain", nil)})
+	crash, echo, hang := h.find(t, "mcp__d__crash"), h.find(t, "mcp__d__echo"), h.find(t, "mcp__d__hang")
+	var other session.ToolResult
+	var wg sync.WaitGroup
+	wg.Go(func() { other = run(t.Context(), t, hang, `{}`) })
+	for range 3 {
+		r := run(t.Context(), t, crash, `{}`)
+		if r.Status != protocol.ToolFailed || r.ErrorType != protocol.ErrToolOutcomeUnknown || !strings.Contains(r.Error, "exit code 7") || !strings.Contains(r.Error, "out of memory") {
+			t.Fatalf("%+v", r)
+		}
+		if len(h.Tools(t.Context())) != len(doubleTools) {
+			t.Error("a server that is restarted loses its tools")
+		}
+		if r := run(t.Context(), t, echo, `{"a":1}`); text(r) != `{"a":1}` {
+			t.Fatalf("%+v", r)
+		}
+	}
+	wg.Wait()
+	if other.ErrorType != protocol.ErrToolOutcomeUnknown {
+		t.Errorf("the other call: %+v", other)
+	}
+}
+
+func TestAServerThatCrashesAgainAndAgainIsLeftAlone(t *testing.T) {
+	h := open(t, object{"d": program("plain", nil)})
+	crash := h.find(t, "mcp__d__crash")
+	for range restarts + 1 {
+		if r := run(t.Context(), t, crash, `{}`); r.ErrorType != protocol.ErrToolOutcomeUnknown {
+			t.Fatalf("%+v", r)
+		}
+	}
+	r := run(t.Context(), t, crash, `{}`)
+	if r.Status != protocol.ToolUnavailable || !strings.Contains(r.Error, "did not run") {
+		t.Errorf("%+v", r)
+	}
+	if got := h.List()[0]; got.State != StateFailed || len(h.Tools(t.Context())) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAServerThatCannotStartHoldsUpNobody(t *testing.T) {
+	entries := object{
+		"good":    program("plain", nil),
+		"mute":    program("mute", nil),
+		"deaf":    program("deaf", nil),
+		"exit":    program("exit", object{"env": object{"DOUBLE_KEY": "sk-canary-0123456789"}}),
+		"nowhere": object{"command": "no-such-program-anywhere"},
+		"folder":  program("plain", object{"cwd": "gone"}),
+		"off":     program("plain", object{"disabled": true}),
+		"refused": object{"url": "http://127.0.0.1:1/mcp"},
+		"both":    object{"command": "x", "url": "http://x"},
+		"neither": object{},
+		"list":    []any{},
+		"sse":     object{"url": "http://x", "type": "sse"},
+		"unset":   object{"command": "x", "env": object{"A": "$NO_SUCH_VARIABLE"}},
+		"number":  object{"command": 5},
+		"time":    object{"command": "x", "timeoutMs": -1},
+		"header":  object{"url": "http://x", "headers": object{"a b": "c"}},
+		"scheme":  object{"url": "ftp://x"},
+		"own":     object{"command": "x", "env": object{"RIND_HOME": "/"}},
+	}
+	h := open(t, entries, func(c *Config) { c.waiting = 300 * time.Millisecond; c.starts = 600 * time.Millisecond })
+	began := time.Now()
+	var tools []session.Tool
+	eventually(t, "the good one is there", func() bool { tools = h.Tools(t.Context()); return len(tools) == len(doubleTools) })
+	if h.Tools(t.Context()); time.Since(began) > soon {
+		t.Error("it waited for the others")
+	}
+	h.Wait(t.Context())
+	want := map[string]string{
+		"good": "", "mute": "did not answer within 600ms", "deaf": "did not answer", "exit": "exit code 3: cannot find module 'left-pad' with key [hidden]",
+		"nowhere": "there is no program no-such-program-anywhere", "folder": "working folder", "off": "", "refused": "cannot be reached",
+		"both": "mcpServers.both: it has both", "neither": "neither command nor url", "list": "must be an object", "sse": "not supported",
+		"unset": "env.A names the variable NO_SUCH_VARIABLE, which is not set", "number": "command must not be a number", "time": "timeoutMs must be",
+		"header": "no header", "scheme": "http or https", "own": "no variable that env may set",
+	}
+	for _, s := range h.List() {
+		if !strings.Contains(s.Error, want[s.Name]) || want[s.Name] != "" && s.State != StateFailed {
+			t.Errorf("%+v, want %q", s, want[s.Name])
+		}
+	}
+	if strings.Contains(h.log.String(), "canary") {
+		t.Error("the log holds a key")
+	}
+}
+
+func TestATurnGoesWithoutAServerThatStartsSlowlyAndHasItLater(t *testing.T) {
+	gate := filepath.Join(t.TempDir(), "gate")
+	h := open(t, object{"d": program("late", object{"env": object{"DOUBLE_GATE": gate}})}, func(c *Config) { c.waiting = 50 * time.Millisecond })
+	if tools := h.Tools(t.Context()); len(tools) != 0 {
+		t.Fatalf("%d tools of a server that has not started", len(tools))
+	}
+	began := time.Now()
+	for range 20 {
+		h.Tools(t.Context())
+	}
+	if time.Since(began) > time.Second {
+		t.Error("later turns wait again")
+	}
+	if err := os.WriteFile(gate, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its tools are offered", func() bool { return len(h.Tools(t.Context())) == len(doubleTools) })
+}
+
+func TestNoiseOnTheOutputIsPassedOver(t *testing.T) {
+	h := open(t, object{"d": program("noise", nil)})
+	if r := run(t.Context(), t, h.find(t, "mcp__d__echo"), `{}`); text(r) != `{}` {
+		t.Errorf("%+v", r)
+	}
+	if !strings.Contains(h.log.String(), "Server listening on stdio") {
+		t.Error("the log does not tell of it")
+	}
+}
+
+func TestAFloodOfErrorOutputHoldsNothingUpAndFillsNoLog(t *testing.T) {
+	h := open(t, object{"d": program("flood", nil)})
+	if r := run(t.Context(), t, h.find(t, "mcp__d__echo"), `{}`); text(r) != `{}` {
+		t.Errorf("%+v", r)
+	}
+	if n := len(h.log.String()); n > 100<<10 {
+		t.Errorf("the log has %d bytes", n)
+	}
+}
+
+func TestCancelComesBackAtOnceAndTellsTheServer(t *testing.T) {
+	h := open(t, object{"d": program("plain", nil)})
+	ctx, cancel := context.WithCancelCause(t.Context())
+	mine := errors.New("cancelled by the test")
+	out := &said{first: make(chan struct{})}
+	go func() { <-out.first; cancel(mine) }()
+	began := time.Now()
+	_, err := h.find(t, "mcp__d__forever").Run(ctx, session.ToolCall{Arguments: json.RawMessage(`{}`)}, out)
+	if !errors.Is(err, mine) || time.Since(began) > soon {
+		t.Fatalf("%v after %v", err, time.Since(began))
+	}
+	seen := h.find(t, "mcp__d__cancelled")
+	eventually(t, "the server hears of it", func() bool { return strings.Contains(text(run(t.Context(), t, seen, `{}`)), "notifications/cancelled") })
+}
+
+func TestProgressIsToldOnceASecondAndExtendsTheTime(t *testing.T) {
+	h := open(t, object{"d": program("plain", object{"timeoutMs": 150})})
+	out := &said{}
+	r, err := h.find(t, "mcp__d__steps").Run(t.Context(), session.ToolCall{Arguments: json.RawMessage(`{}`)}, out)
+	if err != nil || text(r) != "done" {
+		t.Fatalf("%v %+v", err, r)
+	}
+	if len(out.lines) != 1 || out.lines[0] != "step 0" {
+		t.Errorf("%q", out.lines)
+	}
+	r = run(t.Context(), t, h.find(t, "mcp__d__hang"), `{}`)
+	if r.Status != protocol.ToolTimedOut || r.ErrorType != protocol.ErrTimedOut || !strings.Contains(r.Error, "may or may not have run") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAServerGetsNoKeyUnlessItIsNamed(t *testing.T) {
+	env := []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=/home/x", "LC_ALL=C", "OPENAI_API_KEY=sk-canary-1", "RIND_HOME=/canary", "GITHUB_TOKEN=ghp-canary-22222",
+		"AWS_SECRET_ACCESS_KEY=canary", "SSH_AUTH_SOCK=/canary", "LD_PRELOAD=", "NODE_OPTIONS=--canary",
+	}
+	h := open(t, object{"d": program("plain", object{"env": object{"MY_TOKEN": "$GITHUB_TOKEN", "URL": "x${HOME}y${NOPE:-z}", "PLAIN": "visible"}})}, func(c *Config) { c.Env = env })
+	got := text(run(t.Context(), t, h.find(t, "mcp__d__env"), `{}`))
+	if strings.Contains(got, "canary") {
+		t.Errorf("a key arrived, or came back:\n%s", got)
+	}
+	for _, want := range []string{"MY_TOKEN=[hidden]", "URL=x/home/xyz", "PLAIN=visible", "LC_ALL=C", "HOME=/home/x"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	if s := h.Secrets(); len(s) == 0 || s[0] != "ghp-canary-22222" {
+		t.Errorf("secrets %q", s)
+	}
+}
+
+func TestDescriptionsAndSchemasAreBoundedAndClean(t *testing.T) {
+	h := open(t, object{"d": program("odd", nil)})
+	byName := map[string]session.ToolSpec{}
+	for _, tool := range h.Tools(t.Context()) {
+		s := tool.Spec()
+		byName[s.Name] = s
+		if protocol.CharLen(s.Description) > maxDescription || strings.ContainsAny(s.Description, "\x1b\u202e\U000E0041") {
+			t.Errorf("%q", s.Description)
+		}
+		if len(s.Name) > 64 || sanitised(s.Name) != s.Name {
+			t.Errorf("name %q", s.Name)
+		}
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(s.Schema, &schema); err != nil {
+			t.Errorf("%s: %v", s.Schema, err)
+		} else if _, err := schema.Resolve(nil); err != nil {
+			t.Errorf("%s: %v", s.Schema, err)
+		}
+		if schema.Type != "object" || schema.OneOf != nil {
+			t.Errorf("%s", s.Schema)
+		}
+	}
+	if len(byName) != 4 {
+		t.Errorf("%d tools", len(byName))
+	}
+	if s, ok := byName["mcp__d__git_status"]; !ok || string(s.Schema) != `{"properties":{"q":{"description":"xy","type":"string"}},"type":"object"}` {
+		t.Errorf("%+v", s)
+	}
+	for name, s := range byName {
+		if strings.HasPrefix(name, "mcp__d__git_status_") && !strings.Contains(s.Description, "only reads") {
+			t.Errorf("%+v", s)
+		}
+	}
+}
+
+func TestTooManyToolsAndEndlessPagesAreCut(t *testing.T) {
+	h := open(t, object{"many": program("many", nil), "endless": program("endless", nil), "few": program("many", object{"tools": []any{"echo", "n299", "gone"}})})
+	count := map[string]int{}
+	for _, tool := range h.Tools(t.Context()) {
+		count[strings.Split(tool.Spec().Name, "__")[1]]++
+	}
+	if count["many"] != maxTools || count["endless"] != len(doubleTools) || count["few"] != 2 {
+		t.Errorf("%v", count)
+	}
+}
+
+func TestNamesAreTheirOwnAndSayWhatTheyAre(t *testing.T) {
+	mk := func(of, name string) *tool { return &tool{server: &server{name: of}, original: name} }
+	tools := []*tool{
+		mk("a", "b"), mk("a.b", "c"), mk("a_b", "c"), mk("a__b", "c"), mk("a", "b__c"), mk("a", "b_"), mk("ü", "x"), mk("a", strings.Repeat("t", 70)), mk("a", strings.Repeat("t", 71)),
+	}
+	seen := map[string]bool{}
+	for i, one := range named(tools) {
+		name := one.(*namedTool).name
+		if seen[name] || len(name) > 64 || sanitised(name) != name || !strings.HasPrefix(name, "mcp__") {
+			t.Errorf("%v: %q", tools[i].original, name)
+		}
+		seen[name] = true
+	}
+	if !seen["mcp__a__b"] || !seen["mcp__a_b__c"] || seen["mcp__a__b__c"] {
+		t.Errorf("%v", seen)
+	}
+}
+
+func TestCloseEndsServersThatDoNotWantToAndCallsInFlight(t *testing.T) {
+	h := open(t, object{"a": program("stubborn", nil), "b": program("mute", nil)}, func(c *Config) { c.waiting = time.Second })
+	hang := h.find(t, "mcp__a__hang")
+	done := make(chan session.ToolResult, 1)
+	begun := make(chan struct{})
+	go func() {
+		close(begun)
+		r, _ := hang.Run(context.Background(), session.ToolCall{Arguments: json.RawMessage(`{}`)}, &said{})
+		done <- r
+	}()
+	<-begun
+	h.children.Refuse()
+	began := time.Now()
+	h.Close()
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("Close took %v", took)
+	}
+	select {
+	case r := <-done:
+		if r.ErrorType == "" {
+			t.Errorf("%+v", r)
+		}
+	case <-time.After(soon):
+		t.Fatal("the call goes on")
+	}
+	h.Close() // again
+	h.Start() // starts nothing
+	if err := h.children.KillAll(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALongLineTellsWhichCallItAnswers(t *testing.T) {
+	for line, want := range map[string]int64{
+		`{"jsonrpc":"2.0","id":12,"result":{"x`:       12,
+		`{"id":"12","jsonrpc":"2.0","result":`:        12,
+		`…"}]},"jsonrpc":"2.0","id":7}`:               7,
+		`…"}]},"id":7,"jsonrpc":"2.0"}`:               7,
+		`…"}]},"id":7}`:                               7,
+		`{"jsonrpc":"2.0","result":{"content":[]`:     0,
+		`{"method":"notifications/message","params":`: 0,
+	} {
+		if got := answered([]byte(line), []byte(line)); got != want {
+			t.Errorf("%s: %d", line, got)
+		}
+	}
+}
+
+func FuzzReceive(f *testing.F) {
+	for _, s := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"x"}]}}`, `[{"id":1,"error":{"code":1,"message":"x"}}]`, `{"id":null}`,
+		`{"method":"notifications/progress","params":{"progressToken":1,"progress":2}}`, `{"id":"a","method":"ping"}`, `{"id":1}`, "\xff", `[`, `{"id":1,"result":null}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		p := newPeer(slog.New(slog.DiscardHandler))
+		l := &sunk{}
+		p.link = l
+		p.request = func(string) (any, *remoteError) { return struct{}{}, nil }
+		p.notice = func(string, json.RawMessage) {}
+		own := &pending{answer: make(chan answer, 1), progress: func(progress) {}}
+		p.calls[1] = own
+		m := &messages{peer: p}
+		for i := range line { // in pieces
+			_, _ = m.Write(line[i : i+1])
+		}
+		_, _ = m.Write([]byte("\n"))
+		select {
+		case a := <-own.answer:
+			if a.err == nil {
+				r := (&namedTool{tool: &tool{server: &server{name: "s", entry: entry{hide: strings.NewReplacer()}}}}).result(a.result)
+				if _, err := json.Marshal(r.Data); err != nil {
+					t.Error(err)
+				}
+			}
+			if p.waits(1) {
+				t.Error("answered and still waiting")
+			}
+		default:
+		}
+		for _, out := range l.sent {
+			if !json.Valid(out) {
+				t.Errorf("sent %q", out)
+			}
+		}
+	})
+}
+
+// sunk is a link that keeps what it is given.
+type sunk struct{ sent [][]byte }
+
+func (s *sunk) start() error                                 { return nil }
+func (s *sunk) send(m []byte, _ int64) error                 { s.sent = append(s.sent, m); return nil }
+func (s *sunk) opened(context.Context, string, []byte) error { return nil }
+func (s *sunk) withdraw(int64)                               {}
+func (s *sunk) close()                                       {}
+
+func TestAServerThatDoesNotReadIsNotSentMoreThanABound(t *testing.T) {
+	h := open(t, object{"d": program("deaf", nil)})
+	l := newChild(newPeer(h.cfg.Log), &h.all[0].entry, &h.cfg)
+	l.peer.link = l
+	if err := l.start(); err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	big := bytes.Repeat([]byte("x"), 4<<20)
+	var err error
+	for range 12 {
+		if err = l.send(big, 1); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, errUnread) {
+		t.Errorf("%v", err)
+	}
+}

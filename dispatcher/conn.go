@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"sync"
@@ -37,11 +38,13 @@ type Conn struct {
 	approves    bool
 	gone        chan struct{}
 	once        sync.Once
+	asks        questions
 }
 
 func newConn(d *RuntimeDispatcher, in io.Reader, out io.Writer) *Conn {
 	c := &Conn{d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, gone: make(chan struct{})}
 	c.out = newOutbox(c, out)
+	c.asks.life, c.asks.end = context.WithCancelCause(context.Background())
 	return c
 }
 
@@ -117,6 +120,7 @@ type call struct {
 	req    protocol.Request
 	params rindv2.Params
 	prompt *session.Prompt
+	stop   func() // ends what works for the answer; nil for none
 
 	mu   sync.Mutex
 	done bool
@@ -262,6 +266,9 @@ func (c *Conn) cancelRequest(k *call) {
 	if target.prompt != nil {
 		target.prompt.Withdraw(protocol.ReasonUser, func(error) {})
 		return
+	}
+	if target.stop != nil {
+		target.stop()
 	}
 	target.fail(&protocol.Error{Kind: rindv2.RequestCancelled, Message: "Request was cancelled."})
 }

@@ -54,6 +54,9 @@ type Config struct {
 	Sandbox  string         // what commands run in, in words; "" says nothing
 	// Trust trusts a workspace as it is now; its error is told.
 	Trust func(workspace string) (Trusted, error)
+
+	Auth    Auth    // nil: nobody logs in here
+	Folders Folders // nil: folders have no defaults here
 }
 
 // RuntimeDispatcher serves connections. Safe for concurrent use.
@@ -144,7 +147,8 @@ func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writ
 			c.mu.Unlock()
 			c.in.SetFraming(frame.Headers)
 		}
-		read <- rpc.New(c.in, c, rpc.Options{Panicked: c.panicked}).Serve(ctx)
+		c.asks.conn = rpc.New(c.in, c, rpc.Options{Panicked: c.panicked, Send: c.sendCall, Withdraw: c.withdrawCall, Grace: time.Millisecond})
+		read <- c.asks.conn.Serve(ctx)
 	}()
 	select {
 	case <-read:
@@ -163,7 +167,12 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
+	asked := c.endQuestions()
 	err := d.cfg.Sessions.Shutdown(ctx)
+	select {
+	case <-asked:
+	case <-ctx.Done():
+	}
 	c.finalAnswer(err)
 	c.out.close()
 	select {

@@ -191,6 +191,8 @@ type line struct {
 	task      int64 // task_cursor
 	eventType string
 	event     json.RawMessage
+	question  string          // raw id of a request of ours
+	asks      json.RawMessage // its params
 }
 
 type fault struct {
@@ -242,6 +244,8 @@ func toRind(b []byte) (_ []byte, code int, _ error) {
 		return nil, 0, fmt.Errorf("no JSON-RPC 2.0 line: %s", b)
 	}
 	switch {
+	case m["id"] != nil && m["method"] != nil: // a request of ours
+		return []byte(fmt.Sprintf(`{"kind":"request","request_id":%s,"method":%s,"params":%s}`, m["id"], m["method"], m["params"])), 0, nil
 	case m["result"] != nil:
 		return []byte(fmt.Sprintf(`{"kind":"response","request_id":%s,"result":%s}`, m["id"], m["result"])), 0, nil
 	case m["error"] != nil:
@@ -281,6 +285,7 @@ func readLine(env rindv2.Envelope, b []byte) (*line, error) {
 		Result  json.RawMessage
 		Error   *fault
 		Method  string
+		Params  json.RawMessage
 		Seq     int64  `json:"sequence"`
 		Dur     string `json:"durability"`
 		Session string `json:"session_id"`
@@ -296,8 +301,11 @@ func readLine(env rindv2.Envelope, b []byte) (*line, error) {
 		raw: string(b), result: w.Result, err: w.Error, method: w.Method, seq: w.Seq, durable: w.Dur == "durable",
 		session: w.Session, turn: w.Turn, cursor: w.Cursor, task: w.Task, event: w.Event,
 	}
-	if w.Kind == "response" {
+	switch w.Kind {
+	case "response":
 		l.id = string(w.ID)
+	case "request":
+		l.method, l.question, l.asks = "", string(w.ID), w.Params
 	}
 	if l.err != nil {
 		l.err.Code = code
@@ -397,6 +405,10 @@ func (c *client) raw(text string) {
 func (c *client) ask(id, method, params string) {
 	if params == "" {
 		params = "{}"
+	}
+	if c.env == rindv2.JSONRPC && method == rindv2.MethodAuthPrompt { // an answer to a request of ours
+		c.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, params))
+		return
 	}
 	if c.env == rindv2.JSONRPC {
 		c.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params))

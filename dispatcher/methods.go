@@ -67,6 +67,13 @@ func init() {
 		"rind/context/inspect":           takes(contextInspect),
 		"rind/usage/summary":             takes(usageSummary),
 		"rind/auth/list":                 takes(authList),
+		"rind/auth/login":                takes(authLogin),
+		"rind/auth/logout":               takes(authLogout),
+		"rind/folder_defaults/get":       takes(folderGet),
+		"rind/folder_defaults/set":       takes(folderSet),
+		"rind/folder_defaults/unset":     takes(folderUnset),
+		"rind/folder_defaults/resolve":   takes(folderResolve),
+		"rind/folder_defaults/apply":     takes(folderApply),
 		"file/list":                      takes(fileList),
 		"file/read":                      takes(fileRead),
 		"file/write":                     takes(fileWrite),
@@ -110,7 +117,7 @@ func methodNames() []string {
 var capabilities = []string{
 	"sessions", "models", "rind/commands", "rind/compaction", "rind/context", "rind/user-questions", "rind/steering", "rind/follow-up", "rind/input-retrieval",
 	"rind/session-subscriptions", "rind/files", "rind/request-completion", "rind/approvals", "rind/event-log", "rind/idempotency", "rind/prompt-queue",
-	"rind/input-fate", "rind/goals", "rind/tasks", "rind/backgrounds",
+	"rind/input-fate", "rind/goals", "rind/tasks", "rind/backgrounds", "rind/auth",
 }
 
 // session finds the session a request is for: named, or the connection's current one.

@@ -157,7 +157,3 @@ func usageResult(days int, rep session.UsageReport) rindv2.Usage {
 	}
 	return res
 }
-
-func authList(k *call, _ *rindv2.Nothing) {
-	k.ok(rindv2.Providers{Providers: k.c.d.cfg.Providers()})
-}

@@ -92,6 +92,11 @@ func (o *Outbox) reply(r protocol.Reply, id string) {
 	if err != nil {
 		line, _ = rindv2.AppendReply(nil, o.conn.envelope(), protocol.Reply{ID: r.ID, Err: o.conn.d.internal(err)})
 	}
+	o.line(line, id)
+}
+
+// line hands over an encoded line that is no event: an answer, or with id "" anything else.
+func (o *Outbox) line(line []byte, id string) {
 	o.mu.Lock()
 	o.items = append(o.items, item{line: line, id: id})
 	o.count(1, len(line))

@@ -65,7 +65,7 @@ func (s *stage) launch(t failer, w *world, instance string) *process {
 	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, Policy: policy, Guide: guide, IDs: &w.ids})
 	p.d = dispatcher.New(dispatcher.Config{
 		Sessions: p.all, Workspace: s.workspace(), Version: "0.0.0",
-		Guide: guide, Policy: policy,
+		Guide: guide, Policy: policy, Auth: keys{}, Folders: &folders{},
 		Setup: func() dispatcher.Setup { return dispatcher.Setup{SettingsFound: true} },
 		Providers: func() []rindv2.Provider {
 			return []rindv2.Provider{{ID: "play", Name: "play", Methods: []string{"api_key"}, Configured: true, Source: "none"}}

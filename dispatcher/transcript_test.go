@@ -200,8 +200,9 @@ func (k *talker) request(r transcript.Row) {
 	if left := nameUse.FindString(params); left != "" {
 		k.t.Errorf("nothing was named %s: %s", left, r.Text)
 	}
-	c.conn.Asked(r.ID, r.Method)
-	c.ask(r.ID, r.Method, params)
+	id := k.names.Real(r.ID) // an answer to a question of ours has its id
+	c.conn.Asked(id, r.Method)
+	c.ask(id, r.Method, params)
 }
 
 var nameUse = regexp.MustCompile(`<[a-z_]+[0-9]+>`)

@@ -161,7 +161,12 @@ type ModelInfo struct {
 	Efforts  []string
 	Window   int // context window in tokens; 0 unknown
 	Images   *bool
+	Price    *Price // nil unknown
+	Note     string // one line on how a figure came about, for a person; "" for none
 }
+
+// Price is what a model's tokens cost, in US dollars per million.
+type Price struct{ Input, Output float64 }
 
 // Selected is a model ready to answer a turn.
 type Selected struct {
@@ -179,6 +184,12 @@ type Models interface {
 	Select(ctx context.Context, sel Selection) (Selected, error)
 	// List returns the models that can be chosen, and a warning when a provider could not be asked.
 	List(ctx context.Context, refresh bool) (models []ModelInfo, warning string, err error)
+}
+
+// WorkspaceModels is what a Models may offer beside: new sessions of a workspace (absolute, links resolved) begin with defaults of its own. A
+// Models without it begins them all with Default.
+type WorkspaceModels interface {
+	DefaultIn(workspace string) Selection
 }
 
 // Selection is what a session is set to.

@@ -118,7 +118,7 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 	} else if !errors.Is(err, ErrNotFound) {
 		return nil, ss.storeError(err)
 	}
-	sel := ss.cfg.Models.Default()
+	sel := ss.Default(o.Workspace)
 	if o.Selection.Provider != "" {
 		sel.Provider = o.Selection.Provider
 	}
@@ -149,6 +149,14 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 	}
 	ss.start(s)
 	return s, nil
+}
+
+// Default is what a new session of a workspace begins with.
+func (ss *Sessions) Default(workspace string) Selection {
+	if m, ok := ss.cfg.Models.(WorkspaceModels); ok {
+		return m.DefaultIn(workspace)
+	}
+	return ss.cfg.Models.Default()
 }
 
 func (ss *Sessions) newSession(id SessionID, st *State) *Session {

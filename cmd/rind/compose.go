@@ -161,7 +161,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 // tools are what a model may call.
 func (rt *process) tools(set settings.Settings, commands shell.Config, o composition) []session.Tool {
 	all := []session.Tool{
-		files.ReadFile(), files.WriteFile(rt.kept), files.EditFile(rt.kept), search.Glob(), search.Grep(), shell.Bash(commands), plan.UpdatePlan(),
+		files.ReadFile(), files.WriteFile(rt.kept), files.EditFile(rt.kept), search.Glob(), search.Grep(consent.Secret), shell.Bash(commands), plan.UpdatePlan(),
 		skill.Load(rt.guide), skill.Create(skill.Config{DataRoot: rt.root, Trusted: rt.trusts, Images: rt.kept}),
 	}
 	w := set.Web(rt.env)

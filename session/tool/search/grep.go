@@ -12,16 +12,24 @@ import (
 	"github.com/rind-dev/rind/session/roots"
 )
 
-type grep struct{}
+type grep struct {
+	secret func(path string) bool
+}
 
-// Grep is the tool grep.
-func Grep() session.Tool { return grep{} }
+// Grep is the tool grep. Files that secret says hold credentials are left out of a search of a folder, unless the call's own path or glob
+// names such: consent was then asked for just that. nil leaves none out.
+func Grep(secret func(path string) bool) session.Tool {
+	if secret == nil {
+		secret = func(string) bool { return false }
+	}
+	return grep{secret}
+}
 
 // Spec implements session.Tool.
 func (grep) Spec() session.ToolSpec {
 	return session.ToolSpec{
 		Name: "grep", Kind: "search", ReadOnly: true,
-		Description: "Search the lines of files with a regular expression (RE2 syntax). Binary files and those that .gitignore names are left out.",
+		Description: "Search the lines of files with a regular expression (RE2 syntax). Binary files, those that .gitignore names and those that hold credentials are left out.",
 		Schema: json.RawMessage(`{"type":"object","properties":{` +
 			`"pattern":{"type":"string","description":"regular expression, matched line by line"},` +
 			`"path":{"type":"string","default":".","description":"file or folder to search"},` +
@@ -39,7 +47,7 @@ type grepArgs struct {
 }
 
 // Run implements session.Tool. Data is a list of match, meta {truncated}.
-func (grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+func (g grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	args := grepArgs{Path: ".", Glob: "**/*"}
 	if refused, ok := decode(call, &args); !ok {
 		return refused, nil
@@ -69,6 +77,9 @@ func (grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress) 
 		return refusal(err)
 	}
 	defer r.Close()
+	if !g.secret(args.Path) && !g.secret(args.Glob) {
+		s.leave = g.secret
+	}
 	if err := s.path(ctx, r, args.Path, only); err != nil && !errors.Is(err, errEnough) {
 		return refusal(err)
 	}
@@ -78,7 +89,7 @@ func (grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress) 
 // path searches a file, whatever only says as it was named, or the files below a folder.
 func (s *scan) path(ctx context.Context, r *roots.Roots, path, only string) error {
 	w := &walker{ctx: ctx, visit: func(f file) error {
-		if !doublestar.MatchUnvalidated(only, f.rel) {
+		if !doublestar.MatchUnvalidated(only, f.rel) || s.leave != nil && s.leave(f.shown) {
 			return nil
 		}
 		in, _, err := f.in.File(f.name)

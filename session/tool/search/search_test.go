@@ -12,5 +12,5 @@ func TestGlobKeepsThePromisesOfTools(t *testing.T) {
 }
 
 func TestGrepKeepsThePromisesOfTools(t *testing.T) {
-	tooltest.Run(t, search.Grep(), tooltest.NewWorkspace(t))
+	tooltest.Run(t, search.Grep(nil), tooltest.NewWorkspace(t))
 }

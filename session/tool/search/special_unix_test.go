@@ -31,7 +31,7 @@ func TestASearchSkipsWhatIsNoFile(t *testing.T) {
 	same(t, "grep", grepped(t, root, args{"pattern": "x"}), "f:1:x")
 	same(t, "glob", globbed(t, root, args{"pattern": "*"}), "big", "f", "line")
 	for _, p := range []string{"pipe", "topipe"} {
-		if res := run(t, search.Grep(), root, args{"pattern": "x", "path": p}); res.ErrorType != protocol.ErrInvalidArguments {
+		if res := run(t, search.Grep(nil), root, args{"pattern": "x", "path": p}); res.ErrorType != protocol.ErrInvalidArguments {
 			t.Errorf("%s: %s %s", p, res.ErrorType, res.Error)
 		}
 	}

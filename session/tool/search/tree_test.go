@@ -93,7 +93,7 @@ func globbed(t testing.TB, root string, a args) []string {
 func grepped(t testing.TB, root string, a args) []string {
 	t.Helper()
 	out := []string{}
-	for _, m := range into[hit](t, run(t, search.Grep(), root, a)) {
+	for _, m := range into[hit](t, run(t, search.Grep(nil), root, a)) {
 		out = append(out, fmt.Sprintf("%s:%d:%s", m.Path, m.Line, m.Text))
 	}
 	return out
@@ -141,8 +141,8 @@ func TestMoreThanMaxResultsIsSaid(t *testing.T) {
 		{search.Glob(), args{"pattern": "*", "max_results": 29}, 29, true},
 		{search.Glob(), args{"pattern": "*", "max_results": 30}, 30, false},
 		{search.Glob(), args{"pattern": "*"}, 30, false},
-		{search.Grep(), args{"pattern": "hit", "max_results": 59}, 59, true},
-		{search.Grep(), args{"pattern": "hit", "max_results": 60.0}, 60, false},
+		{search.Grep(nil), args{"pattern": "hit", "max_results": 59}, 59, true},
+		{search.Grep(nil), args{"pattern": "hit", "max_results": 60.0}, 60, false},
 	} {
 		res := run(t, c.tool, root, c.args)
 		if got := into[any](t, res); len(got) != c.n || res.Meta["truncated"] != c.more {
@@ -191,7 +191,7 @@ func TestGrepMatchesLineByLine(t *testing.T) {
 	same(t, "empty lines count", grepped(t, root, args{"pattern": "^$", "glob": "blank"}), "blank:1:", "blank:2:")
 	same(t, "case", grepped(t, root, args{"pattern": "(?i)FUNC a"}), "src/a.go:1:func A() {}")
 	for _, p := range []string{"(", "a{1001}", "[b-a]", strings.Repeat("x", 5000), "(?:a{1000}){1000}", strings.Repeat("(a|b){900}", 200)} {
-		if res := run(t, search.Grep(), root, args{"pattern": p}); res.ErrorType != protocol.ErrInvalidArguments || strings.Contains(res.Error, "\n") {
+		if res := run(t, search.Grep(nil), root, args{"pattern": p}); res.ErrorType != protocol.ErrInvalidArguments || strings.Contains(res.Error, "\n") {
 			t.Errorf("%.20q: %s %.200s", p, res.ErrorType, res.Error)
 		}
 	}
@@ -202,7 +202,7 @@ func TestALongLineIsCutAroundItsMatch(t *testing.T) {
 		"mid": strings.Repeat("a", 100_000) + "NEEDLE" + strings.Repeat("b", 100_000) + "\n", "start": "NEEDLE" + strings.Repeat("b", 900), "wide": strings.Repeat("é", 400) + "NEEDLE",
 		"huge": strings.Repeat("c", 3<<20) + "NEEDLE\nNEEDLE", "big": "x" + strings.Repeat("NEEDLE", 1000),
 	})
-	for _, m := range into[hit](t, run(t, search.Grep(), root, args{"pattern": "(NEEDLE)+"})) {
+	for _, m := range into[hit](t, run(t, search.Grep(nil), root, args{"pattern": "(NEEDLE)+"})) {
 		if n := len([]rune(m.Text)); n > 500 || !strings.Contains(m.Text, "NEEDLE") {
 			t.Errorf("%s:%d: %d characters, %.40q", m.Path, m.Line, n, m.Text)
 		}
@@ -228,7 +228,7 @@ func TestArgumentsThatLookLikeOptionsAreLiteral(t *testing.T) {
 		same(t, pattern, grepped(t, root, args{"pattern": pattern, "glob": "f"}), want)
 	}
 	same(t, "glob", grepped(t, root, args{"pattern": "x", "glob": "--pre=x.sh"}))
-	if res := run(t, search.Grep(), root, args{"pattern": "x", "path": "--pre=x.sh", "glob": "--pre=x.sh"}); res.ErrorType != protocol.ErrNotFound {
+	if res := run(t, search.Grep(nil), root, args{"pattern": "x", "path": "--pre=x.sh", "glob": "--pre=x.sh"}); res.ErrorType != protocol.ErrNotFound {
 		t.Errorf("path: %s %s", res.ErrorType, res.Error)
 	}
 	if _, err := os.Stat(filepath.Join(root, "marker")); err == nil {
@@ -247,7 +247,7 @@ func TestLinksOutsideAreNotFollowedAndNamedOnesInsideAre(t *testing.T) {
 	same(t, "a named folder", grepped(t, root, args{"pattern": "needle", "path": "alias"}), "sub/in.txt:1:needle")
 	same(t, "a named file", grepped(t, root, args{"pattern": "needle", "path": "one"}), "sub/in.txt:1:needle")
 	for _, p := range []string{"out", "leak", "../other", "lib"} {
-		if res := run(t, search.Grep(), root, args{"pattern": "needle", "path": p}); res.ErrorType != protocol.ErrPermissionDenied {
+		if res := run(t, search.Grep(nil), root, args{"pattern": "needle", "path": p}); res.ErrorType != protocol.ErrPermissionDenied {
 			t.Errorf("%s: %s", p, res.ErrorType)
 		}
 	}
@@ -259,7 +259,7 @@ func TestLinksOutsideAreNotFollowedAndNamedOnesInsideAre(t *testing.T) {
 		"second root": {Roots: []string{root, lib}}, "consent": {Roots: []string{root}, Outside: []string{real(t, lib)}},
 	} {
 		call.Name, call.Arguments = "grep", json.RawMessage(`{"pattern":"needle","path":"lib"}`)
-		res, err := search.Grep().Run(t.Context(), call, nil)
+		res, err := search.Grep(nil).Run(t.Context(), call, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -297,7 +297,7 @@ func TestACancelledSearchComesBackAtOnce(t *testing.T) {
 			cancelled <- time.Now()
 			cancel(context.Canceled)
 		})
-		_, err = search.Grep().Run(ctx, session.ToolCall{Name: "grep", Arguments: raw, Roots: []string{root}}, nil)
+		_, err = search.Grep(nil).Run(ctx, session.ToolCall{Name: "grep", Arguments: raw, Roots: []string{root}}, nil)
 		if late := time.Since(<-cancelled); late > 100*time.Millisecond+slack {
 			t.Errorf("%.20s came back after %v", pattern, late)
 		} else if pattern != "x" && err == nil {

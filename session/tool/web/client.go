@@ -84,13 +84,18 @@ func (c *client) round(req *http.Request) (*http.Response, error) {
 
 // get fetches u and follows redirects, each checked as u is. It returns the response and where it came from; the caller closes the body.
 func (c *client) get(ctx context.Context, u *url.URL) (*http.Response, *url.URL, *fault) {
+	asked := u
 	for hop := 0; ; hop++ {
-		if f := c.checkURL(u); f != nil {
+		f := c.checkURL(u)
+		if f != nil {
 			if hop > 0 {
 				f.text = "The page redirects. " + f.text
 				f.status = protocol.ToolFailed
 			}
 			return nil, u, f
+		}
+		if !sameSite(asked, u) { // consent was for a host
+			return nil, u, failed(protocol.ErrPermissionDenied, "%s redirects to another host, %s, which is not followed: ask for that address if you want it.", shown(asked), shown(u))
 		}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 		if err != nil {
@@ -142,6 +147,12 @@ func redirect(resp *http.Response, from *url.URL) (*url.URL, *fault) {
 		next.Fragment = from.Fragment
 	}
 	return next, nil
+}
+
+// sameSite tells whether consent for one address covers the other: the same host and port, with or without "www.".
+func sameSite(a, b *url.URL) bool {
+	host := func(u *url.URL) string { return strings.TrimPrefix(strings.ToLower(u.Hostname()), "www.") }
+	return host(a) == host(b) && a.Port() == b.Port()
 }
 
 // unreached says why no response came.

@@ -178,6 +178,7 @@ func TestARedirectGoesNowhereThatCouldNotBeAskedFor(t *testing.T) {
 		"http://[::1]/":                   "PermissionDenied",
 		"http://inside.example/":          "PermissionDenied",
 		"http://169.254.169.254/latest/":  "PermissionDenied",
+		"http://other.example/":           "PermissionDenied",
 		"file:///etc/passwd":              "InvalidArguments",
 		"ftp://page.example/":             "InvalidArguments",
 		"javascript:alert(1)":             "InvalidArguments",

@@ -498,6 +498,18 @@ func TestEndingATaskLeavesNothingOfIt(t *testing.T) {
 	}
 }
 
+func TestATaskThatIsBeingEndedKeepsItsReason(t *testing.T) {
+	d := newDesk(t)
+	job, _ := d.task(t, args{"command": "trap 'touch asked' TERM; while :; do sleep 0.05; done", "yield_time_ms": 0, "timeout_ms": 300})
+	eventually(t, "it is asked to end", func() bool { return exists(filepath.Join(d.root, "asked")) })
+	if err := job.End(); err != nil {
+		t.Error(err)
+	}
+	if status, _ := await(t, job); status != protocol.TaskTimedOut {
+		t.Error(status)
+	}
+}
+
 func TestATaskThatHasEndedIsNotCancelledAfterwards(t *testing.T) {
 	d := newDesk(t)
 	job, _ := d.task(t, args{"command": "exit 5", "yield_time_ms": 0})

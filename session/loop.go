@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -29,7 +31,8 @@ const (
 type Loop struct {
 	Models Models
 	Tools  []Tool
-	Policy Policy // nil: read-only tools run, everything else asks
+	More   func(ctx context.Context) []Tool // further tools, asked for when a turn begins; may be nil
+	Policy Policy                           // nil: read-only tools run, everything else asks
 	Log    *slog.Logger
 	Now    func() time.Time
 	// Unattended: nobody can be asked; what needs consent is rejected as ApprovalUnavailable.
@@ -63,23 +66,56 @@ func NewLoop(l Loop) (*Loop, error) {
 	if l.Pause == nil {
 		l.Pause = pause
 	}
-	l.Tools = append(l.Tools[:len(l.Tools):len(l.Tools)], bashOutput{}, taskControl{}, updateGoal{})
-	l.schemas = map[string]*jsonschema.Resolved{}
-	for _, t := range l.Tools {
-		spec := t.Spec()
-		var schema jsonschema.Schema
-		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
-			return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+	all := append(l.Tools[:len(l.Tools):len(l.Tools)], bashOutput{}, taskControl{}, updateGoal{})
+	l.Tools, l.schemas = nil, map[string]*jsonschema.Resolved{}
+	for _, t := range all {
+		if err := l.add(t); err != nil {
+			return nil, err
 		}
-		resolved, err := schema.Resolve(nil)
-		if err != nil {
-			return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
-		}
-		l.schemas[spec.Name] = resolved
-		l.specs = append(l.specs, spec)
-		l.background = l.background || spec.Kind == "execute"
 	}
 	return &l, nil
+}
+
+// add takes a tool in, if its schema can be used.
+func (l *Loop) add(t Tool) error {
+	spec := t.Spec()
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+		return fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+	}
+	l.Tools = append(l.Tools, t)
+	l.schemas[spec.Name] = resolved
+	l.specs = append(l.specs, spec)
+	l.background = l.background || spec.Kind == "execute"
+	return nil
+}
+
+// forTurn is the loop with the tools that are there for one turn only.
+func (l *Loop) forTurn(ctx context.Context) *Loop {
+	if l.More == nil {
+		return l
+	}
+	more := l.More(ctx)
+	if len(more) == 0 {
+		return l
+	}
+	c := *l
+	c.Tools, c.specs, c.schemas = slices.Clip(l.Tools), slices.Clip(l.specs), maps.Clone(l.schemas)
+	for _, t := range more {
+		name := t.Spec().Name
+		if c.schemas[name] != nil {
+			l.Log.Warn("tool is named twice", "tool", name)
+			continue
+		}
+		if err := c.add(t); err != nil {
+			l.Log.Warn("tool is left out", "err", err)
+		}
+	}
+	return &c
 }
 
 func pause(ctx context.Context, d time.Duration) error {
@@ -108,7 +144,7 @@ type work struct {
 
 // Turn answers t; see Agent.
 func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
-	w := &work{Loop: l, t: t}
+	w := &work{Loop: l.forTurn(ctx), t: t}
 	var samplings int
 	var step, operation string
 	if err := t.View(func(st *State, open *OpenTurn, _ *History) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -260,4 +261,99 @@ func TestInputsThatNeverReachTheModelAreReturned(t *testing.T) {
 			h.close()
 		})
 	}
+}
+
+func TestReadOnlyCallsOfABatchOverlapAndAreToldInOrderAndNothingRunsWhileAPersonIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		now, most := 0, 0
+		look := readTool("look", nil)
+		look.run = func(_ context.Context, c session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
+			time.Sleep(time.Duration(10-len(c.ID)) * time.Second) // the first one takes longest
+			mu.Lock()
+			now--
+			mu.Unlock()
+			return session.ToolResult{Data: c.ID}, nil
+		}
+		ran := 0
+		write := writeTool("do", func() string { ran++; return "" })
+		var chunks []session.Chunk
+		for _, id := range []string{"a", "ab", "abc"} {
+			chunks = append(chunks, callChunks(id, "look", `{}`)...)
+		}
+		chunks = append(append(chunks, callChunks("w", "do", `{}`)...), callChunks("z", "look", `{"path":"secret"}`)...)
+		p := policy{judge: func(_ string, c session.ToolCall) session.Verdict {
+			if strings.Contains(string(c.Arguments), "secret") {
+				return session.Verdict{Effect: "ask", Title: "Read it"}
+			}
+			return session.Verdict{Effect: "allow"}
+		}}
+		h := policyHouse(t, memory.New(), say(append(chunks, finish(session.FinishCalls)), done()), p, "", look, write)
+		s := h.draft()
+		began := time.Now()
+		_, ch := ask(s, session.PromptRequest{Input: "x"})
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		if most != 3 || now != 0 || ran != 1 {
+			t.Errorf("%d at one time, %d still, %d writes", most, now, ran)
+		}
+		allow(t, s, h.approvals(s)[0].ActionID)
+		if o := <-ch; o.err != nil || o.Outcome.Outcome != session.OutcomeCompleted || time.Since(began) > 30*time.Second {
+			t.Errorf("outcome %+v after %s", o, time.Since(began))
+		}
+		var order []string
+		for _, e := range h.entries(s.ID) {
+			switch b, _ := protocol.Decode(&e); b := b.(type) {
+			case *protocol.ToolCallStarted:
+				order = append(order, "+"+b.ToolCallID)
+			case *protocol.ToolResult:
+				order = append(order, b.ToolCallID)
+			}
+		}
+		if got := strings.Join(order, " "); got != "+a +ab +abc a ab abc +w w +z z" {
+			t.Errorf("order %s", got)
+		}
+		checkLog(t, h)
+		h.close()
+	})
+}
+
+func TestToolsThatComeAndGoAreOfferedInTheTurnsThatBeginWhileTheyAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var more []session.Tool
+		broken := readTool("broken", nil)
+		broken.spec.Schema = json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/nowhere"}}}`)
+		m := say(append(callChunks("c1", "extra", `{}`), finish(session.FinishCalls)), done())
+		loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{readTool("look", func() string { return "seen" })}, More: func(context.Context) []session.Tool { return more }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := memory.New()
+		h := &house{t: t, store: store, model: m}
+		h.all = session.NewSessions(session.Config{Store: store, Agent: loop, Models: m})
+		s := h.draft()
+		more = []session.Tool{readTool("extra", func() string { return "more" }), readTool("look", func() string { return "not this one" }), broken}
+		h.prompt(s, "one")
+		more = nil
+		h.prompt(s, "two")
+		offered := func(r session.ModelRequest) string {
+			var names []string
+			for _, spec := range r.Tools {
+				names = append(names, spec.Name)
+			}
+			return strings.Join(names, " ")
+		}
+		if got := offered(m.requests[0]) + ", " + offered(m.requests[len(m.requests)-1]); got != "look extra, look" {
+			t.Errorf("offered %s", got)
+		}
+		if got := texts(m.requests[1]); !strings.Contains(got, `"data":"more"`) {
+			t.Errorf("the model was given\n%s", got)
+		}
+		checkLog(t, h)
+		h.close()
+	})
 }

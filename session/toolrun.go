@@ -19,63 +19,123 @@ const (
 	toolGrace = 4 * time.Second
 )
 
-// runCalls works the open calls of a step off in order. A call from before a restart is told by what the log says of it.
+// maxOverlap bounds the read-only calls of a batch that run at one time.
+const maxOverlap = 8
+
+// running is a call that has been started, or refused.
+type running struct {
+	c       *CallState
+	refused *ToolResult // it never ran
+	began   time.Time
+	done    chan struct{} // closed when r and err stand
+	r       ToolResult
+	err     error
+	took    time.Duration
+}
+
+// runCalls works the open calls of a step off in order. Read-only calls that need nobody's consent overlap; results are told in the order of
+// the calls all the same. A call from before a restart is told by what the log says of it.
 func (w *work) runCalls(ctx context.Context, calls []CallState) error {
-	for i := range calls {
-		if err := w.runCall(ctx, &calls[i]); err != nil {
+	for i := 0; i < len(calls); {
+		first, err := w.begin(ctx, &calls[i], nil)
+		if err != nil {
 			return err
 		}
+		batch := []*running{first}
+		for n := i + 1; n < len(calls) && len(batch) < maxOverlap && w.overlaps(&calls[n-1]) && w.overlaps(&calls[n]); n++ {
+			v, err := w.judge(ctx, &calls[n])
+			if err != nil || v.Effect != "allow" { // while a person is asked nothing else runs: the turn may outlive its process
+				break
+			}
+			next, err := w.begin(ctx, &calls[n], &v)
+			if err != nil {
+				break // what has begun ends first; the turn's end is noticed there
+			}
+			batch = append(batch, next)
+		}
+		var failure error
+		for _, k := range batch {
+			<-k.done
+			if failure == nil {
+				failure = w.settle(ctx, k)
+			}
+		}
+		if failure != nil {
+			return failure
+		}
+		i += len(batch)
 	}
 	return nil
 }
 
-// runCall ends with the call's result in the log, or with an error that ends the turn.
-func (w *work) runCall(ctx context.Context, c *CallState) error {
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
+// overlaps reports whether a call may run beside others.
+func (w *work) overlaps(c *CallState) bool {
 	tool := w.tool(c.Name)
-	if refused := w.check(tool, c); refused != nil {
-		return w.result(c, 0, refused)
+	return tool != nil && tool.Spec().ReadOnly && !c.Bad && !c.Rejected
+}
+
+// call is what a tool gets for c.
+func (w *work) call(c *CallState) ToolCall {
+	return ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: w.Roots(w.workspace)}
+}
+
+// begin starts a call on a goroutine of its own, once consent is there and its start is on disk, or refuses it. v is what the policy said of
+// it already. An error ends the turn.
+func (w *work) begin(ctx context.Context, c *CallState, v *Verdict) (*running, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
 	}
-	call := ToolCall{
-		ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: w.Roots(w.workspace),
+	k := &running{c: c, done: make(chan struct{})}
+	tool := w.tool(c.Name)
+	if k.refused = w.check(tool, c); k.refused != nil {
+		close(k.done)
+		return k, nil
 	}
-	spec := tool.Spec()
+	call, spec := w.call(c), tool.Spec()
 	if c.Started { // before a restart: it runs again with what it was given then
 		call.Outside = c.Outside
 	} else {
-		refused, err := w.consent(ctx, spec, &call, c)
-		if err != nil {
-			return err
+		var err error
+		if k.refused, err = w.consent(ctx, spec, &call, c, v); err != nil {
+			return nil, err
 		}
-		if refused != nil {
-			return w.result(c, 0, refused)
+		if k.refused != nil {
+			close(k.done)
+			return k, nil
 		}
 		started := &protocol.ToolCallStarted{ToolCallID: c.ID, ToolName: c.Name}
 		started.More.ReadOnly, started.More.Outside = spec.ReadOnly || repeatable(c.Name, c.Arguments), call.Outside
 		if err := w.t.Record(started); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	began := time.Now()
-	r, err := w.run(ctx, tool, call)
+	k.began = time.Now()
+	go func() {
+		defer close(k.done)
+		k.r, k.err = w.run(ctx, tool, call)
+		k.took = time.Since(k.began)
+	}()
+	return k, nil
+}
+
+// settle records how a call ended, or returns the error that ends the turn.
+func (w *work) settle(ctx context.Context, k *running) error {
+	if k.refused != nil {
+		return w.result(k.c, 0, k.refused)
+	}
 	if cause := context.Cause(ctx); cause != nil { // a question that is still open is closed before its call is
 		asks := false
-		if err := w.t.View(func(_ *State, open *OpenTurn, _ *History) { asks = open.asks(c.ID) }); err != nil {
+		if err := w.t.View(func(_ *State, open *OpenTurn, _ *History) { asks = open.asks(k.c.ID) }); err != nil {
 			return err
 		}
-		if asks {
+		if asks || errors.Is(cause, errLeave) {
 			return cause
 		}
 	}
-	if errors.Is(context.Cause(ctx), errLeave) {
-		return errLeave
+	if k.err != nil {
+		return k.err
 	}
-	if err != nil {
-		return err
-	}
-	return w.result(c, time.Since(began), &r)
+	return w.result(k.c, k.took, &k.r)
 }
 
 // check refuses what cannot be run at all.
@@ -119,28 +179,38 @@ func argumentFault(err error) string {
 	return strings.TrimPrefix(text, "validating root: ")
 }
 
-// consent asks the policy, and a person where the policy says so. A result refuses the call.
-func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *CallState) (*ToolResult, error) {
+// judge asks the policy. The mode may change during a turn.
+func (w *work) judge(ctx context.Context, c *CallState) (Verdict, error) {
+	spec := w.tool(c.Name).Spec()
+	if w.Policy == nil {
+		if spec.ReadOnly || spec.Kind == "think" {
+			return Verdict{Effect: "allow"}, nil
+		}
+		return Verdict{Effect: "ask", Title: spec.Name}, nil
+	}
+	mode := ""
+	if err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { mode = st.Sel.Mode }); err != nil {
+		return Verdict{}, err
+	}
+	return w.Policy.Judge(ctx, mode, spec, w.call(c))
+}
+
+// consent asks the policy, unless it has said what already, and a person where the policy says so. A result refuses the call.
+func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *CallState, said *Verdict) (*ToolResult, error) {
 	rejected := &ToolResult{
 		Status: protocol.ToolRejected, ErrorType: protocol.ErrApprovalRejected, Error: "The user rejected this call.",
 	}
 	if c.Rejected {
 		return rejected, nil
 	}
-	v := Verdict{Effect: "ask", Title: spec.Name}
-	if spec.ReadOnly || spec.Kind == "think" {
-		v.Effect = "allow"
-	}
-	if w.Policy != nil {
-		mode := ""
-		err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { mode = st.Sel.Mode }) // it may change during a turn
+	if said == nil {
+		v, err := w.judge(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		if v, err = w.Policy.Judge(ctx, mode, spec, *call); err != nil {
-			return nil, err
-		}
+		said = &v
 	}
+	v := *said
 	switch {
 	case v.Effect == "allow":
 		call.Outside, call.Reads = v.Outside, v.Reads

@@ -34,6 +34,9 @@ type double struct {
 	ids  map[string]chan json.RawMessage
 }
 
+// testMessage bounds a message in tests, so that they need not write 16 MiB.
+const testMessage = 1 << 20
+
 type object = map[string]any
 
 func (d *double) line(s string) {
@@ -78,7 +81,7 @@ func (d *double) start() bool {
 		d.line(`{"jsonrpc":"2.0","id":99,"result":{}}`)
 		d.line("\x00\xff\xfe{}")
 		d.line(`[1,2`)
-		d.line(strings.Repeat("x", maxMessage+10))
+		d.line(strings.Repeat("x", testMessage+10))
 	case "flood":
 		text := strings.Repeat("e", 1000) + "\n"
 		for range 5000 {
@@ -167,7 +170,12 @@ func (d *double) list(m *message) {
 			object{"name": "big", "inputSchema": object{"type": "object", "description": strings.Repeat("x", maxSchema)}},
 			object{"name": "list", "inputSchema": []any{}},
 			object{"name": "text", "inputSchema": object{"type": "string"}},
-			object{"name": ""}, 7, object{"name": "bare"}, object{"name": "bare"},
+			object{"name": ""},
+			object{"name": "param", "inputSchema": object{"properties": object{"a b": object{}}}},
+			object{"name": "deep", "inputSchema": json.RawMessage(strings.Repeat(`{"items":`, 40) + "{}" + strings.Repeat("}", 40))},
+			7,
+			object{"name": "bare"},
+			object{"name": "bare"},
 			object{"name": strings.Repeat("long", 30)},
 		}
 	}
@@ -224,7 +232,7 @@ func (d *double) call(m *message) {
 			object{"type": "image", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==", "mimeType": "image/jpeg"},
 			object{"type": "image", "data": "PHN2Zy8+", "mimeType": "image/svg+xml"},
 			object{"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"},
-			object{"type": "audio", "data": strings.Repeat("AAAA", 3<<20), "mimeType": "audio/wav"},
+			object{"type": "audio", "data": strings.Repeat("AAAA", 190<<10), "mimeType": "audio/wav"},
 			object{"type": "resource", "resource": object{"uri": "file:///a/b.txt", "mimeType": "text/plain", "text": "hello"}},
 			object{"type": "resource_link", "uri": "https://x.example/y", "name": "why"},
 			object{"type": "image", "data": "!!"},
@@ -237,7 +245,7 @@ func (d *double) call(m *message) {
 		wd, _ := os.Getwd()
 		d.say(wd, m.ID)
 	case "huge":
-		d.say(strings.Repeat("h", maxMessage), m.ID)
+		d.say(strings.Repeat("h", testMessage), m.ID)
 	case "grow":
 		d.mu.Lock()
 		d.more = true

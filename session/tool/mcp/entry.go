@@ -153,15 +153,15 @@ func (e *entry) remote(w *written, v *variables) error {
 	}
 	e.headers = http.Header{}
 	for name, value := range w.Headers {
-		value, err := v.expand("headers."+name, value, true)
+		value, err := v.expand("headers."+name, value, secretName.MatchString(name))
 		if err != nil {
 			return err
 		}
 		if !headerName.MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			return fmt.Errorf("%q is no header that can be sent", clean(name, 80))
 		}
-		if _, bare, ok := strings.Cut(value, " "); ok { // "Bearer KEY"
-			v.keep(bare)
+		if scheme, bare, ok := strings.Cut(value, " "); ok && secretName.MatchString(name) && !strings.Contains(bare, " ") && scheme != "" {
+			v.keep(bare) // "Bearer KEY"
 		}
 		e.headers.Set(name, value)
 	}
@@ -189,13 +189,13 @@ func (e *entry) transport() string {
 func (e *entry) offers(name string) bool { return e.only == nil || slices.Contains(e.only, name) }
 
 var (
-	secretName = regexp.MustCompile(`(?i)key|token|secret|pass|auth|cred|private`)
+	secretName = regexp.MustCompile(`(?i)(^|[_-])(key|token|secret|password|passwd|pwd|pat|authorization|cookie|credentials?)([_-]|$)|api[_-]?key`)
 	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	whole      = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)$`)
 	inside     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 )
 
-const shortestSecret = 8
+const shortestSecret = 8 // bytes; what is shorter stands in texts by chance
 
 // variables looks up what "$NAME", ${NAME} and ${NAME:-otherwise} stand for, and remembers what no log may hold.
 type variables struct {

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -198,11 +199,11 @@ func (l *remote) post(ctx context.Context, msg []byte, id int64) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch kind {
 	case "application/json":
-		body, err := io.ReadAll(io.LimitReader(resp.Body, maxMessage+1))
+		body, err := io.ReadAll(io.LimitReader(resp.Body, int64(l.peer.limit)+1))
 		switch {
 		case err != nil:
 			return fmt.Errorf("read the answer: %w", err)
-		case len(body) > maxMessage:
+		case len(body) > l.peer.limit:
 			return errTooLong
 		}
 		l.peer.receive(body)
@@ -225,7 +226,7 @@ func (l *remote) follow(ctx context.Context, body io.Reader, id int64) error {
 	var last string
 	var cut error
 	for try := 0; ; try++ {
-		es := newEvents(body)
+		es := newEvents(body, l.peer.limit)
 		es.last = last
 		cut = l.drain(es, id)
 		if !l.peer.waits(id) {
@@ -305,7 +306,7 @@ func (l *remote) listen() {
 			wait = min(2*wait, longestPause*time.Second)
 			continue
 		}
-		es := newEvents(resp.Body)
+		es := newEvents(resp.Body, l.peer.limit)
 		es.last = last
 		began := time.Now()
 		_ = l.drain(es, 0)
@@ -334,9 +335,8 @@ func (l *remote) refused(resp *http.Response) error {
 	l.mu.Unlock()
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound && had:
-		err := errors.New("the server has forgotten the session")
-		l.peer.end(err)
-		return err
+		l.peer.end(errForgotten)
+		return errForgotten
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
 		return &lasting{fmt.Errorf("the server refuses the connection (%d); set what it needs in headers, such as Authorization", code)}
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
@@ -345,12 +345,21 @@ func (l *remote) refused(resp *http.Response) error {
 		return &lasting{fmt.Errorf("the server sends elsewhere (%d); put the address it moved to into url", code)}
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+	if had && resp.StatusCode == http.StatusBadRequest && forgotten.Match(body) { // what some say instead of 404
+		l.peer.end(errForgotten)
+		return errForgotten
+	}
 	text := fmt.Sprintf("the server answered with status %d", resp.StatusCode)
 	if said := clean(string(body), 200); said != "" {
 		text += ": " + said
 	}
 	return errors.New(text)
 }
+
+var (
+	errForgotten = errors.New("the server has forgotten the session")
+	forgotten    = regexp.MustCompile(`(?i)session|not initialized`)
+)
 
 // unreached is why a request got no response, without its address, which may hold a key.
 func unreached(err error) error {

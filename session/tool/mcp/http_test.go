@@ -91,6 +91,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.log("%s session=%s version=%s accept=%s", m.Method, r.Header.Get("Mcp-Session-Id"), r.Header.Get("Mcp-Protocol-Version"), r.Header.Get("Accept"))
 	s.mu.Lock()
 	forgot := s.forgot
+	status := http.StatusNotFound
+	if s.sessions > 1 {
+		status = http.StatusBadRequest
+	}
 	if m.Method == "initialize" {
 		s.forgot, forgot = false, false
 		s.sessions++
@@ -98,7 +102,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Unlock()
 	if forgot {
-		http.Error(w, "what session?", http.StatusNotFound)
+		http.Error(w, "no such session", status)
 		return
 	}
 	answer := func(result any) {
@@ -154,10 +158,10 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			stream()
 			fmt.Fprintf(w, "id: e%s\nretry: 1\ndata:\n\n", m.ID)
 		case "huge":
-			answer(said(strings.Repeat("h", maxMessage)))
+			answer(said(strings.Repeat("h", testMessage)))
 		case "hugeline":
 			stream()
-			event(object{"id": m.ID, "result": said(strings.Repeat("h", maxMessage))})
+			event(object{"id": m.ID, "result": said(strings.Repeat("h", testMessage))})
 		case "status":
 			http.Error(w, "the database\nis down sk-canary-77777", http.StatusInternalServerError)
 		case "page":
@@ -253,13 +257,15 @@ func TestWhatGoesWrongOverHTTPFailsTheCallOnly(t *testing.T) {
 func TestAServerThatForgetsTheSessionIsConnectedToAgain(t *testing.T) {
 	s := newSite(t)
 	h := open(t, object{"w": web(s, nil)}, withKey)
-	run(t.Context(), t, h.find(t, "mcp__w__forget"), `{}`)
-	call := h.find(t, "mcp__w__json")
-	if r := run(t.Context(), t, call, `{}`); r.ErrorType == "" || !strings.Contains(r.Error, "forgotten the session") {
-		t.Errorf("%+v", r)
-	}
-	if r := run(t.Context(), t, call, `{}`); text(r) != "{}" || !s.has("tools/call session=s2") {
-		t.Errorf("%+v", r)
+	for _, next := range []string{"s2", "s3"} { // told by 404, then by 400
+		run(t.Context(), t, h.find(t, "mcp__w__forget"), `{}`)
+		call := h.find(t, "mcp__w__json")
+		if r := run(t.Context(), t, call, `{}`); r.ErrorType == "" || !strings.Contains(r.Error, "forgotten the session") {
+			t.Errorf("%+v", r)
+		}
+		if r := run(t.Context(), t, call, `{}`); text(r) != "{}" || !s.has("tools/call session="+next) {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 
@@ -323,7 +329,7 @@ func TestHeadersFollowNoRedirectToAnotherHost(t *testing.T) {
 func TestEventsComeInAnyPieces(t *testing.T) {
 	in := ": c\n\nid: 1\ndata: a\ndata:b\n\nretry: 5\r\nevent: x\r\ndata: c\r\n\r\ndata\n\nid: 2\n\ndata: cut"
 	for size := 1; size < 9; size++ {
-		es := newEvents(&pieces{[]byte(in), size})
+		es := newEvents(&pieces{[]byte(in), size}, maxMessage)
 		var got []string
 		for {
 			ev, err := es.next()
@@ -359,7 +365,7 @@ func FuzzEvents(f *testing.F) {
 	f.Add([]byte("data: x\n\n"), 3)
 	f.Add([]byte("id: \x00\nretry: 99999999999999\ndata\r\n\r\n:"), 1)
 	f.Fuzz(func(t *testing.T, in []byte, size int) {
-		es := newEvents(&pieces{in, max(1, size%64)})
+		es := newEvents(&pieces{in, max(1, size%64)}, maxMessage)
 		for n := 0; ; n++ {
 			ev, err := es.next()
 			if err != nil {

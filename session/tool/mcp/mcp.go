@@ -50,9 +50,11 @@ type Config struct {
 	Env      []string       // "NAME=value", what $NAME stands for and children get a part of; nil is the process's own
 	Version  string         // of this program, told to servers
 
-	second  time.Duration // of the pauses between restarts; 0 is a real one
-	starts  time.Duration // 0 is startTimeout
-	waiting time.Duration // 0 is turnWait
+	second   time.Duration // of the pauses between restarts; 0 is a real one
+	message  int           // bytes of a message; 0 is maxMessage
+	attached int           // bytes of a result's attachments; 0 is maxAttached
+	starts   time.Duration // 0 is startTimeout
+	waiting  time.Duration // 0 is turnWait
 }
 
 func (c Config) filled() Config {
@@ -64,6 +66,8 @@ func (c Config) filled() Config {
 	}
 	c.Version = cmp.Or(c.Version, "dev")
 	c.second = cmp.Or(c.second, time.Second)
+	c.message = cmp.Or(c.message, maxMessage)
+	c.attached = cmp.Or(c.attached, maxAttached)
 	c.starts = cmp.Or(c.starts, startTimeout)
 	c.waiting = cmp.Or(c.waiting, turnWait)
 	return c

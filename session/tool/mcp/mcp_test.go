@@ -69,7 +69,7 @@ func open(t *testing.T, entries object, set ...func(*Config)) *house {
 	cfg := Config{
 		Servers: map[string]json.RawMessage{}, Children: h.children, Dir: h.dir, Version: "9",
 		Log:    slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		second: 20 * time.Millisecond, waiting: soon,
+		second: 20 * time.Millisecond, message: testMessage, attached: 512 << 10, waiting: soon,
 	}
 	for name, e := range entries {
 		cfg.Servers[name] = protocol.MustMarshal(e)
@@ -541,7 +541,7 @@ func FuzzReceive(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		p := newPeer(slog.New(slog.DiscardHandler))
+		p := newPeer(slog.New(slog.DiscardHandler), 1000)
 		l := &sunk{}
 		p.link = l
 		p.request = func(string) (any, *remoteError) { return struct{}{}, nil }
@@ -556,7 +556,7 @@ func FuzzReceive(f *testing.F) {
 		select {
 		case a := <-own.answer:
 			if a.err == nil {
-				r := (&namedTool{tool: &tool{server: &server{name: "s", entry: entry{hide: strings.NewReplacer()}}}}).result(a.result)
+				r := (&namedTool{tool: &tool{server: &server{name: "s", cfg: &Config{attached: 1000}, entry: entry{hide: strings.NewReplacer()}}}}).result(a.result)
 				if _, err := json.Marshal(r.Data); err != nil {
 					t.Error(err)
 				}
@@ -585,7 +585,7 @@ func (s *sunk) close()                                       {}
 
 func TestAServerThatDoesNotReadIsNotSentMoreThanABound(t *testing.T) {
 	h := open(t, object{"d": program("deaf", nil)})
-	l := newChild(newPeer(h.cfg.Log), &h.all[0].entry, &h.cfg)
+	l := newChild(newPeer(h.cfg.Log, maxMessage), &h.all[0].entry, &h.cfg)
 	l.peer.link = l
 	if err := l.start(); err != nil {
 		t.Fatal(err)

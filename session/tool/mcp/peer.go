@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strconv"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rind-dev/rind/protocol"
@@ -31,10 +32,13 @@ type link interface {
 // peer is one connection to a server: calls and their answers, whatever carries them. It owns no goroutine.
 type peer struct {
 	log     *slog.Logger
+	limit   int // bytes of a message that is received
 	link    link
 	request func(method string) (any, *remoteError) // answers the server's own requests
 	notice  func(method string, params json.RawMessage)
 	ended   chan struct{} // closed when the connection is lost
+
+	words meter
 
 	mu     sync.Mutex // guards what follows
 	last   int64
@@ -88,8 +92,8 @@ type message struct {
 	Error  *remoteError    `json:"error"`
 }
 
-func newPeer(log *slog.Logger) *peer {
-	return &peer{log: log, calls: map[int64]*pending{}, ended: make(chan struct{})}
+func newPeer(log *slog.Logger, limit int) *peer {
+	return &peer{log: log, limit: limit, calls: map[int64]*pending{}, ended: make(chan struct{})}
 }
 
 // call asks the server and waits for its answer: the result, a *remoteError, a *lostError, or the cause of ctx; the server is then told that
@@ -226,7 +230,7 @@ func (p *peer) receive(raw []byte) {
 func (p *peer) one(raw []byte) {
 	var m message
 	if err := json.Unmarshal(raw, &m); err != nil {
-		p.log.Info("mcp server wrote what is no message", "bytes", len(raw), "begins", clean(string(raw[:min(len(raw), 400)]), 100))
+		p.said("mcp server wrote what is no message", "bytes", len(raw), "begins", clean(string(raw[:min(len(raw), 400)]), 100))
 		return
 	}
 	id, known := number(m.ID)
@@ -244,7 +248,18 @@ func (p *peer) one(raw []byte) {
 	case known:
 		p.settle(id, answer{err: &lostError{errors.New("its answer holds neither a result nor an error")}})
 	case m.Error != nil:
-		p.log.Info("mcp server told an error", "code", m.Error.Code, "message", clean(m.Error.Message, 200))
+		p.said("mcp server told an error", "code", m.Error.Code, "message", clean(m.Error.Message, 200))
+	}
+}
+
+// said logs what the server says, as far as it does not fill the log.
+func (p *peer) said(what string, args ...any) {
+	ok, left := p.words.take(time.Now())
+	if left > 0 {
+		p.log.Info("mcp server said more than is logged", "lines_left_out", left)
+	}
+	if ok {
+		p.log.Info(what, args...)
 	}
 }
 

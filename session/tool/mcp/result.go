@@ -47,7 +47,7 @@ func (t *namedTool) result(raw json.RawMessage) session.ToolResult {
 			Error: fmt.Sprintf("The MCP server %s has worked on the call, but its result cannot be read.", clean(t.server.name, 64)),
 		}
 	}
-	g := gathered{hide: t.server.entry.hide, left: maxAttached}
+	g := gathered{hide: t.server.entry.hide, left: t.server.cfg.attached}
 	for _, one := range w.Content {
 		var b block
 		if json.Unmarshal(one, &b) != nil {

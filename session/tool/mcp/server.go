@@ -123,7 +123,7 @@ func (s *server) wasReady() bool {
 
 // connected is one connection, from its start to its end; the error says why it is none any more.
 func (s *server) connected(ctx context.Context) error {
-	p := newPeer(s.log)
+	p := newPeer(s.log, s.cfg.message)
 	p.request, p.notice = s.answer, s.notice
 	if s.entry.url != nil {
 		p.link = newRemote(p, &s.entry, s.cfg.Version)
@@ -137,7 +137,7 @@ func (s *server) connected(ctx context.Context) error {
 		p.end(errors.New("the connection was closed"))
 		p.link.close()
 	}()
-	began := time.Now()
+	began, before := time.Now(), -1
 	if err := p.link.start(); err != nil {
 		return err
 	}
@@ -157,7 +157,14 @@ func (s *server) connected(ctx context.Context) error {
 		count := len(s.tools)
 		s.mu.Unlock()
 		s.set(StateReady, "")
-		s.log.Info("mcp server is connected", "tools", count, "ms", time.Since(began).Milliseconds())
+		switch before {
+		case -1:
+			s.log.Info("mcp server is connected", "tools", count, "ms", time.Since(began).Milliseconds())
+		case count:
+		default:
+			p.said("mcp server has other tools", "tools", count)
+		}
+		before = count
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -165,7 +172,7 @@ func (s *server) connected(ctx context.Context) error {
 			return p.why()
 		case <-s.stale:
 		}
-		timer := time.NewTimer(s.cfg.second / 4) // a server that changes all at once is asked once
+		timer := time.NewTimer(s.cfg.second) // a server that changes again and again is asked once a second
 		select {
 		case <-timer.C:
 		case <-p.ended:

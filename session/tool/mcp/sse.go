@@ -19,18 +19,21 @@ type event struct {
 // events reads a stream of server-sent events. Lines end with LF or CRLF. It owns no goroutine.
 type events struct {
 	r     *bufio.Reader
+	limit int           // bytes of an event's data
 	last  string        // id to go on from; "" for none
 	retry time.Duration // that the server asked for before a reconnect; 0 for none
 }
 
-func newEvents(r io.Reader) *events { return &events{r: bufio.NewReaderSize(r, 16<<10)} }
+func newEvents(r io.Reader, limit int) *events {
+	return &events{r: bufio.NewReaderSize(r, 16<<10), limit: limit}
+}
 
 // next returns the next event that has data. io.EOF is a clean end; an event that was not finished is dropped.
 func (e *events) next() (event, error) {
 	var ev event
 	open := false
 	for {
-		line, err := e.line(maxMessage - len(ev.data))
+		line, err := e.line(e.limit - len(ev.data))
 		if err != nil {
 			return event{}, err
 		}

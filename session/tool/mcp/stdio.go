@@ -11,16 +11,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rind-dev/rind/session/proc"
 )
 
 const (
-	maxUnsent   = 2 * maxMessage // bytes that wait for a server to read them
-	errorBurst  = 100            // lines of standard error logged within errorWindow
-	errorWindow = time.Minute
-	errorLine   = 2048 // bytes of a line that are looked at
+	maxUnsent = 2 * maxMessage // bytes that wait for a server to read them
+	errorLine = 2048           // bytes of a line of standard error that are looked at
 )
 
 var errUnread = errors.New("the server does not read what it is sent")
@@ -34,6 +31,7 @@ type child struct {
 	children *proc.Children
 
 	process *proc.Process
+	out     *messages
 	errors  *errorLines
 	in      *os.File
 	wg      sync.WaitGroup
@@ -46,7 +44,7 @@ type child struct {
 }
 
 func newChild(p *peer, e *entry, c *Config) *child {
-	l := &child{peer: p, entry: e, env: environ(c.Env, e.env), children: c.Children, errors: &errorLines{peer: p, entry: e}}
+	l := &child{peer: p, entry: e, env: environ(c.Env, e.env), children: c.Children, out: &messages{peer: p}, errors: &errorLines{peer: p, entry: e}}
 	l.wake = sync.NewCond(&l.mu)
 	return l
 }
@@ -65,7 +63,7 @@ func (l *child) start() error {
 	}
 	l.in = w
 	l.process, err = l.children.Start(proc.Spec{
-		Path: l.entry.command, Args: l.entry.args, Dir: l.entry.dir, Env: l.env, Stdin: r, Stdout: &messages{peer: l.peer}, Stderr: l.errors,
+		Path: l.entry.command, Args: l.entry.args, Dir: l.entry.dir, Env: l.env, Stdin: r, Stdout: l.out, Stderr: l.errors,
 	})
 	_ = r.Close() // the child has its own
 	if err != nil {
@@ -116,6 +114,7 @@ func (l *child) stop() {
 // await tells the peer how the program ended.
 func (l *child) await() {
 	<-l.process.Done()
+	l.out.finish() // nothing writes there any more; a last line may lack its end
 	exit, err := l.process.Wait(context.Background())
 	text := fmt.Sprintf("the server ended with exit code %d", exit.Code)
 	switch {
@@ -195,7 +194,7 @@ func (m *messages) Write(b []byte) (int, error) {
 }
 
 func (m *messages) add(part []byte) {
-	if !m.over && len(m.line)+len(part) > maxMessage {
+	if !m.over && len(m.line)+len(part) > m.peer.limit {
 		m.over = true
 		m.tail = bytes.Clone(m.line[max(0, len(m.line)-sniffed):])
 		m.line = bytes.Clone(m.line[:min(len(m.line), sniffed)])
@@ -212,7 +211,7 @@ func (m *messages) finish() {
 	switch {
 	case m.over:
 		id := answered(m.line, m.tail)
-		m.peer.log.Warn("mcp server wrote a line that is too long", "limit_bytes", maxMessage, "call", id)
+		m.peer.said("mcp server wrote a line that is too long", "limit_bytes", m.peer.limit, "call", id)
 		if mayAnswer.Match(m.line) && !noAnswer.Match(m.line) {
 			m.peer.fail(id, errTooLong) // 0, where it cannot be told which: all of them
 		}
@@ -252,8 +251,6 @@ type errorLines struct {
 	peer  *peer
 	entry *entry
 	line  []byte
-	since time.Time
-	count int // lines since then
 
 	mu   sync.Mutex
 	last string
@@ -282,15 +279,7 @@ func (e *errorLines) finish() {
 	e.mu.Lock()
 	e.last = text
 	e.mu.Unlock()
-	if now := time.Now(); now.Sub(e.since) > errorWindow {
-		if e.count > errorBurst {
-			e.peer.log.Info("mcp server wrote more to standard error", "lines_left_out", e.count-errorBurst)
-		}
-		e.since, e.count = now, 0
-	}
-	if e.count++; e.count <= errorBurst {
-		e.peer.log.Info("mcp server stderr", "line", text)
-	}
+	e.peer.said("mcp server stderr", "line", text)
 }
 
 func (e *errorLines) tail() string {

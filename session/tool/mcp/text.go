@@ -5,10 +5,36 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
+	"time"
 	"unicode"
 
 	"github.com/rind-dev/rind/protocol"
 )
+
+const (
+	meterBurst  = 100 // lines within meterWindow
+	meterWindow = time.Minute
+)
+
+// meter bounds what is logged of a server's words.
+type meter struct {
+	mu    sync.Mutex
+	since time.Time
+	count int
+}
+
+// take reports whether one more line may be logged, and how many were not within the last window.
+func (m *meter) take(now time.Time) (ok bool, left int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.since) > meterWindow {
+		left = max(0, m.count-meterBurst)
+		m.since, m.count = now, 0
+	}
+	m.count++
+	return m.count <= meterBurst, left
+}
 
 // clean is s on one line of at most n characters, without what cannot be seen.
 func clean(s string, n int) string {

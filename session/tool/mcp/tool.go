@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -81,6 +82,9 @@ func offeredSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) > maxSchema {
 		return nil, fmt.Errorf("its schema is longer than %d KiB", maxSchema>>10)
 	}
+	if protocol.Deeper([]byte(raw), maxDepth) {
+		return nil, fmt.Errorf("its schema is nested deeper than %d levels", maxDepth)
+	}
 	v, err := decode(raw)
 	top, ok := v.(map[string]any)
 	if err != nil || !ok {
@@ -96,6 +100,11 @@ func offeredSchema(raw json.RawMessage) (json.RawMessage, error) {
 	if _, ok := top["properties"].(map[string]any); !ok {
 		top["properties"] = map[string]any{}
 	}
+	for name := range top["properties"].(map[string]any) {
+		if !parameter.MatchString(name) {
+			return nil, fmt.Errorf("its parameter %q has a name that models do not take", clean(name, 80))
+		}
+	}
 	told(top)
 	out, err := protocol.Marshal(top)
 	if err != nil {
@@ -106,6 +115,11 @@ func offeredSchema(raw json.RawMessage) (json.RawMessage, error) {
 	}
 	return out, nil
 }
+
+const maxDepth = 32 // levels of a schema
+
+// parameter is what every provider takes as the name of one.
+var parameter = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // told cleans the texts of a schema that are for a reader.
 func told(v any) {

@@ -157,7 +157,7 @@ func (o *output) read(from int64, characters int) (parts [streams]string, start,
 	var c cut
 	for range 2 {
 		o.mu.Lock()
-		c = o.tape.at(from, (n+1)*utf8.UTFMax)
+		c = o.tape.at(from, (n+1)*utf8.UTFMax) // one more: the place may be in the middle of a character
 		o.mu.Unlock()
 		if c.load(); len(c.text) > 0 || n == 0 {
 			break

@@ -13,7 +13,7 @@ const maxMarks = 100_000
 
 // tape is the text of both streams in the order in which it came, as a Job tells it: places in it are counted in bytes of text from its
 // beginning on. It is in memory until there is a file, then in that up to a bound; where no file could be made its beginning stays in
-// memory. Of what has no room there the newest is in memory. It is cut between characters only. Guarded by its owner's lock.
+// memory. Of what has no room there the newest is in memory. Guarded by its owner's lock.
 type tape struct {
 	head   []byte   // all of it so far, until there is a file; its beginning, where there is none
 	file   *os.File // nil: none yet, or none any more
@@ -67,11 +67,11 @@ func (t *tape) end() {
 // last keeps the newest text.
 func (t *tape) last(text []byte) {
 	if len(text) > keptTail {
-		text = text[atCharacter(text, len(text)-keptTail):]
+		text = text[len(text)-keptTail:]
 		t.late = t.late[:0]
 	}
 	if len(t.late)+len(text) > 2*keptTail {
-		t.late = append(t.late[:0], t.late[atCharacter(t.late, len(t.late)-keptTail):]...)
+		t.late = append(t.late[:0], t.late[len(t.late)-keptTail:]...)
 	}
 	t.late = append(t.late, text...)
 }
@@ -174,12 +174,12 @@ func (c *cut) load() {
 
 // divide gives each stream its part of the first most characters; start and next are the places where they begin and end.
 func (c *cut) divide(most int) (parts [streams]string, start, next int64) {
-	begin := atCharacter(c.text, 0)
+	begin := 0
+	for begin < len(c.text) && !utf8.RuneStart(c.text[begin]) { // the place is in the middle of a character
+		begin++
+	}
 	end := begin
 	for ; most > 0 && end < len(c.text); most-- {
-		if end > begin && !utf8.FullRune(c.text[end:]) {
-			break // it was cut by the bound of what is read at once
-		}
 		_, size := utf8.DecodeRune(c.text[end:])
 		end += size
 	}
@@ -208,12 +208,4 @@ func cutAt(text []byte, n int) int {
 		n--
 	}
 	return max(n, 0)
-}
-
-// atCharacter is the first place in text from n on where a character begins.
-func atCharacter(text []byte, n int) int {
-	for n < len(text) && !utf8.RuneStart(text[n]) {
-		n++
-	}
-	return n
 }

@@ -304,7 +304,7 @@ func (w *work) record(c *completion) (string, error) {
 	if text := strings.ToValidUTF8(c.text.String(), "\uFFFD"); text != "" {
 		bodies = append(bodies, &protocol.AssistantMessageCompleted{Content: text, ContentChars: protocol.CharLen(text), MessageID: c.messageID})
 	}
-	step := stepFinal
+	step, polls := stepFinal, true
 	var batch strings.Builder
 	for _, mc := range c.calls {
 		if !mc.ended {
@@ -319,9 +319,13 @@ func (w *work) record(c *completion) (string, error) {
 			}
 		}
 		batch.WriteString(mc.name + " " + mc.raw + "\n")
+		polls = polls && waits(mc.name, r.Arguments)
 	}
 	if err := w.t.Record(bodies...); err != nil {
 		return "", err
+	}
+	if polls && len(c.calls) > 0 { // waiting for a long task again and again is what the tool is for
+		return step, nil
 	}
 	return step, w.repeated(batch.String())
 }

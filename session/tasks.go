@@ -14,7 +14,8 @@ import (
 // Bounds of background tasks (docs/protocol/rind-v2.md section 7.5, docs/decisions.md).
 const (
 	maxTasks      = 8                      // live ones of a session
-	keptTasks     = 500                    // records of ended ones that a session remembers
+	keptTasks     = 200                    // records of ended ones that a session remembers
+	keptOutputs   = 20                     // of them, with the ends of their output
 	taskPage      = 50                     // records a list shows at once
 	taskTail      = 2000                   // characters of each stream in a record, and in what the model is told
 	taskCommand   = 2000                   // characters of the command
@@ -61,6 +62,7 @@ func (st *State) applyTask(b *protocol.TaskUpdated) {
 	}
 	if t := st.task(rec.TaskID); t != nil {
 		t.Task = rec
+		st.shedOutputs()
 		return
 	}
 	st.Tasks = append(st.Tasks, &TaskState{Task: rec})
@@ -70,6 +72,20 @@ func (st *State) applyTask(b *protocol.TaskUpdated) {
 			return
 		}
 		st.Tasks = slices.Delete(st.Tasks, i, i+1)
+	}
+}
+
+// shedOutputs forgets the output of tasks that ended long ago: the state is stored whole at the end of each turn.
+func (st *State) shedOutputs() {
+	kept := 0
+	for i := len(st.Tasks) - 1; i >= 0; i-- {
+		t := st.Tasks[i]
+		if t.Task.Live() || t.Task.Stdout == "" && t.Task.Stderr == "" {
+			continue
+		}
+		if kept++; kept > keptOutputs && (t.Told || t.Task.Notify == protocol.NotifyManual) {
+			t.Task.Stdout, t.Task.Stderr, t.Task.Meta.Truncated = "", "", true
+		}
 	}
 }
 

@@ -423,3 +423,62 @@ func TestTheModelReadsWhatIsNewAndASteeringInputEndsItsWait(t *testing.T) {
 		h.close()
 	})
 }
+
+func TestWaitingForALongTaskIsNoLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jobs := &testkit.Jobs{Started: make(chan *testkit.Job, 9), Notify: protocol.NotifyManual}
+		var h *house
+		var s *session.Session
+		m := say(done())
+		m.play = func(_ context.Context, r session.ModelRequest, yield func(session.Chunk, error) bool) {
+			chunks := []session.Chunk{text("done"), finish(session.FinishStop)}
+			switch n := len(m.requests); {
+			case n == 1:
+				chunks = bgCalls("c1")
+			case n < 40 && h.oneTask(s).Status == protocol.TaskRunning:
+				chunks = append(callChunks(fmt.Sprint("w", n), "task_control", `{"action":"wait","task_id":"`+h.oneTask(s).TaskID+`","wait_ms":60000}`), finish(session.FinishCalls))
+			}
+			for _, c := range chunks {
+				if !yield(c, nil) {
+					return
+				}
+			}
+		}
+		h = policyHouse(t, memory.New(), m, allowing(), "", jobs)
+		s = h.draft()
+		_, ch := ask(s, session.PromptRequest{Input: "go"})
+		job := <-jobs.Started
+		time.Sleep(20*time.Minute + time.Second)
+		job.Finish(protocol.TaskCompleted, 0)
+		if o := <-ch; o.err != nil || o.Outcome.Outcome != session.OutcomeCompleted || len(m.requests) < 20 {
+			t.Errorf("outcome %+v after %d requests", o, len(m.requests))
+		}
+		h.close()
+	})
+}
+
+func TestAStateRemembersTheOutputOfTheNewestTasksOnly(t *testing.T) {
+	bubble(t, say(done()), nil, func(h *house) {
+		s := h.draft()
+		h.prompt(s, "hi")
+		h.view(s, func(v *session.View) {
+			for i := range 300 {
+				rec := protocol.Task{TaskID: fmt.Sprint("task_", i), Status: protocol.TaskCompleted, Notify: protocol.NotifyManual, Stdout: "out"}
+				for _, status := range []string{protocol.TaskRunning, protocol.TaskCompleted} {
+					rec.Status = status
+					v.State.Apply(&session.Entry{Kind: protocol.KindTaskUpdated}, &protocol.TaskUpdated{Task: protocol.MustMarshal(rec)})
+				}
+			}
+			with := 0
+			for _, task := range v.State.Tasks {
+				if task.Task.Stdout != "" {
+					with++
+				}
+			}
+			if len(v.State.Tasks) != 200 || with != 20 {
+				t.Errorf("%d tasks, %d with output", len(v.State.Tasks), with)
+			}
+			v.State.Tasks = nil
+		})
+	})
+}

@@ -48,6 +48,12 @@ func repeatable(name string, args json.RawMessage) bool {
 	return name == taskControlName && json.Unmarshal(args, &a) == nil && a.Action != "cancel"
 }
 
+// waits reports whether a call only waits for a task.
+func waits(name string, args json.RawMessage) bool {
+	var a taskArgs
+	return name == taskControlName && json.Unmarshal(args, &a) == nil && a.Action == "wait"
+}
+
 // Run implements Tool.
 func (taskControl) Run(ctx context.Context, call ToolCall, out Progress) (ToolResult, error) {
 	var a taskArgs

@@ -145,7 +145,7 @@ func item(name, about string) object {
 }
 
 var doubleTools = []string{
-	"echo", "structured", "fail", "error", "crash", "hang", "steps", "forever", "image", "env", "huge", "grow", "ask", "cancelled", "unknown", "cwd",
+	"echo", "structured", "fail", "error", "crash", "hang", "steps", "forever", "image", "env", "huge", "grow", "ask", "cancelled", "unknown", "cwd", "pid",
 }
 
 func (d *double) list(m *message) {
@@ -241,6 +241,8 @@ func (d *double) call(m *message) {
 		d.write(object{"id": m.ID, "result": object{"content": []any{object{"type": "hologram"}, 5, object{"type": "text", "text": "rest"}}}})
 	case "env":
 		d.say(strings.Join(os.Environ(), "\n"), m.ID)
+	case "pid":
+		d.say(fmt.Sprint(os.Getpid()), m.ID)
 	case "cwd":
 		wd, _ := os.Getwd()
 		d.say(wd, m.ID)

@@ -288,8 +288,6 @@ func TestAServerThatCrashesAgainAndAgainIsLeftAlone(t *testing.T) {
 func TestAServerThatCannotStartHoldsUpNobody(t *testing.T) {
 	entries := object{
 		"good":    program("plain", nil),
-		"mute":    program("mute", nil),
-		"deaf":    program("deaf", nil),
 		"exit":    program("exit", object{"env": object{"DOUBLE_KEY": "sk-canary-0123456789"}}),
 		"nowhere": object{"command": "no-such-program-anywhere"},
 		"folder":  program("plain", object{"cwd": "gone"}),
@@ -306,16 +304,12 @@ func TestAServerThatCannotStartHoldsUpNobody(t *testing.T) {
 		"scheme":  object{"url": "ftp://x"},
 		"own":     object{"command": "x", "env": object{"RIND_HOME": "/"}},
 	}
-	h := open(t, entries, func(c *Config) { c.waiting = 300 * time.Millisecond; c.starts = 600 * time.Millisecond })
-	began := time.Now()
-	var tools []session.Tool
-	eventually(t, "the good one is there", func() bool { tools = h.Tools(t.Context()); return len(tools) == len(doubleTools) })
-	if h.Tools(t.Context()); time.Since(began) > soon {
-		t.Error("it waited for the others")
+	h := open(t, entries)
+	if tools := h.Tools(t.Context()); len(tools) != len(doubleTools) {
+		t.Errorf("%d tools", len(tools))
 	}
-	h.Wait(t.Context())
 	want := map[string]string{
-		"good": "", "mute": "did not answer within 600ms", "deaf": "did not answer", "exit": "exit code 3: cannot find module 'left-pad' with key [hidden]",
+		"good": "", "exit": "exit code 3: cannot find module 'left-pad' with key [hidden]",
 		"nowhere": "there is no program no-such-program-anywhere", "folder": "working folder", "off": "", "refused": "cannot be reached",
 		"both": "mcpServers.both: it has both", "neither": "neither command nor url", "list": "must be an object", "sse": "not supported",
 		"unset": "env.A names the variable NO_SUCH_VARIABLE, which is not set", "number": "command must not be a number", "time": "timeoutMs must be",
@@ -328,6 +322,17 @@ func TestAServerThatCannotStartHoldsUpNobody(t *testing.T) {
 	}
 	if strings.Contains(h.log.String(), "canary") {
 		t.Error("the log holds a key")
+	}
+}
+
+func TestAServerThatNeverAnswersIsGivenUp(t *testing.T) {
+	h := open(t, object{"mute": program("mute", nil), "deaf": program("deaf", nil)}, func(c *Config) { c.starts = 200 * time.Millisecond })
+	h.Start()
+	h.Wait(t.Context())
+	for _, s := range h.List() {
+		if s.State != StateFailed || !strings.Contains(s.Error, "did not answer within 200ms") {
+			t.Errorf("%+v", s)
+		}
 	}
 }
 

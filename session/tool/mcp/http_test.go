@@ -49,7 +49,7 @@ func (s *site) has(part string) bool {
 }
 
 func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	session := fmt.Sprint("s", s.sessions)
+	var session string
 	if r.Header.Get("Authorization") != "Bearer sk-canary-77777" {
 		http.Error(w, "no", http.StatusUnauthorized)
 		return

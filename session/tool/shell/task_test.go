@@ -326,7 +326,8 @@ func TestWhereAllPlacesAreTakenACallWaitsForItsEndAndSaysSo(t *testing.T) {
 	d := newDesk(t)
 	bg := newBackground(0)
 	bg.onPlace = func() { d.put(t, "app/go", "") }
-	r := d.goes(t.Context(), t, bg, args{"command": hold("go") + "; echo end", "yield_time_ms": 20})
+	close(bg.released)
+	r := d.goes(t.Context(), t, bg, args{"command": hold("go") + "; sleep 0.1; echo end", "yield_time_ms": 20})
 	note, _ := r.res.Meta["note"].(string)
 	if r.err != nil || r.data.Status != "completed" || r.data.Stdout != "end\n" || !strings.Contains(note, "8 commands in the background") {
 		t.Errorf("%+v", r)

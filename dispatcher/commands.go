@@ -288,7 +288,7 @@ func commandStatus(k *call, s *session.Session, _ []string) {
 			{Label: "approvalMode", Value: v.Sel.Mode},
 		}
 		if k.c.d.cfg.Sandbox != "" {
-			entries = append(entries, entry{Label: "sandbox", Value: k.c.d.cfg.Sandbox})
+			entries = append(entries, entry{Label: "sandbox", Value: strings.TrimPrefix(k.c.d.cfg.Sandbox, "sandbox: ")})
 		}
 		for _, p := range guided {
 			entries = append(entries, entry{Label: p.Label, Value: p.Path, State: state(p.Truncated, "truncated", "given")})

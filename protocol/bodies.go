@@ -404,6 +404,7 @@ type ApprovalRequested struct {
 		Description     string          `json:"description,omitempty"`
 		Rule            json.RawMessage `json:"rule,omitempty"`    // what allow_always and reject_always would remember
 		Outside         []string        `json:"outside,omitempty"` // absolute paths outside the roots that consent is asked for
+		Sandbox         bool            `json:"sandbox,omitempty"` // the title says what commands run in
 	} `json:"-"`
 }
 

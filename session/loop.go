@@ -38,7 +38,7 @@ type Loop struct {
 	// Unattended: nobody can be asked; what needs consent is rejected as ApprovalUnavailable.
 	Unattended bool
 	Guide      Guide
-	Sandbox    string                    // what commands run in, for the first approval of a session; "" says nothing
+	Sandbox    string                    // what commands run in, for the first approval of a command in a session; "" says nothing
 	Outputs    func(id SessionID) string // directory for results too long to show
 	Roots      func(workspace string) []string
 	// Pause waits between retries; tests replace it. It returns the cause of ctx when that ends first.

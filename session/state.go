@@ -44,7 +44,7 @@ type State struct {
 	TokenRatio      float64      // tokens the provider counted for one that was estimated; 0 unknown
 	FreshCompaction bool         // nothing was said since the last compaction
 	Tasks           []*TaskState // in the order of their starts
-	Asked           bool         // consent was asked for before
+	Asked           bool         // an approval said what commands run in
 }
 
 // stateVersion changes when the fold means something else; older snapshots are then made anew from the log.
@@ -268,7 +268,7 @@ func (st *State) Apply(e *Entry, b protocol.Body) {
 	}
 	if !st.applySession(e, b) {
 		if b, ok := b.(*protocol.ApprovalRequested); ok {
-			st.Asked = st.Asked || b.ToolCallID != ""
+			st.Asked = st.Asked || b.More.Sandbox
 		}
 		st.applyTurn(t, e, b)
 	}

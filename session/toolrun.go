@@ -237,6 +237,7 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 		}
 		if !st.Asked && w.Sandbox != "" && spec.Kind == "execute" {
 			ask.Title += " (" + w.Sandbox + ")"
+			ask.More.Sandbox = true
 		}
 	}); err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/settings"
 )
 
 const appServerUsage = "usage: rind app-server --stdio [--cwd DIR] [--session ID] [-c|--resume-latest] [--session-dir DIR] [--no-user-question] [--envelope=rind|jsonrpc] [--debug] [--trace-llm] [-h]"
@@ -157,10 +158,10 @@ func (p *process) providers() []dispatcher.Provider {
 		if err != nil {
 			continue
 		}
-		row := dispatcher.Provider{ID: name, Name: name, Methods: []string{"api_key"}, Source: "none"}
-		if key, err := pr.Key(p.env); err == nil {
+		row := dispatcher.Provider{ID: name, Name: name, Methods: []string{"api_key"}, Source: settings.FromNowhere}
+		if source, err := pr.Source(p.env); err == nil {
 			row.Configured = true
-			row.Source = key.Source
+			row.Source = source
 		}
 		out = append(out, row)
 	}
@@ -175,8 +176,8 @@ func (p *process) setup() dispatcher.Setup {
 	}
 	if pr, _, err := p.models.provider(""); err == nil {
 		s.BaseURL = pr.BaseURL
-		key, err := pr.Key(p.env)
-		s.KeySet = err == nil && key.Value != ""
+		source, err := pr.Source(p.env)
+		s.KeySet = err == nil && source != settings.FromNowhere
 	}
 	return s
 }

@@ -110,7 +110,7 @@ func configCheck(std *streams) error {
 	if err != nil {
 		return &exit{exitConfig, err.Error()}
 	}
-	key, err := p.Key(os.LookupEnv)
+	source, err := p.Source(os.LookupEnv)
 	if err != nil {
 		return &exit{exitConfig, err.Error()}
 	}
@@ -118,6 +118,6 @@ func configCheck(std *streams) error {
 	if variable != "" {
 		by = "$" + variable
 	}
-	_, err = fmt.Fprintf(std.out, "ok: provider %s (%s, chosen by %s), model %s, key from %s\n", p.Name, p.Type, by, p.Model, key.Source)
+	_, err = fmt.Fprintf(std.out, "ok: provider %s (%s, chosen by %s), model %s, key from %s\n", p.Name, p.Type, by, p.Model, source)
 	return err
 }

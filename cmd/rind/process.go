@@ -70,10 +70,14 @@ func killPoint(env settings.Env) func(string) {
 }
 
 // settings are the user's, with a trusted workspace's own laid over them.
-func (rt *process) settings() (settings.Settings, error) { return loadSettings(rt.path, rt.workspace) }
+func (rt *process) settings() (settings.Settings, error) {
+	keptKeys.hideIn(rt.record)
+	return loadSettings(rt.path, rt.workspace)
+}
 
 func loadSettings(path, workspace string) (settings.Settings, error) {
 	set, err := settings.Load(path)
+	set = set.WithKeyring(keptKeys.key)
 	if err != nil || set.TrustedWorkspaces()[workspace] == "" {
 		return set, err
 	}
@@ -112,5 +116,6 @@ func (rt *process) served() dispatcher.Config {
 		Sessions: rt.all, Workspace: rt.workspace, Version: version(), Log: rt.log, ErrorID: func(err error) string { return rt.record.ErrorID(err) },
 		Providers: rt.providers, Setup: rt.setup, HasDoc: hasDoc(rt.root), Resolve: func(path string) (string, error) { return workspace(path, rt.env) },
 		DataRoot: rt.root, Guide: rt.guide, Policy: rt.policy, Undo: rt.undo(false), Sandbox: rt.sandbox, Trust: rt.trust,
+		Auth: rt.logins(), Folders: &folderDefaults{rt},
 	}
 }

@@ -18,8 +18,8 @@ const (
 	GroupEffort = "reasoning_effort"
 )
 
-// over lays d over what the folders above say.
-func (d FolderDefaults) over(above FolderDefaults) FolderDefaults {
+// Over lays d over what the folders above say.
+func (d FolderDefaults) Over(above FolderDefaults) FolderDefaults {
 	if d.Model == "" {
 		d.Provider, d.Model = above.Provider, above.Model
 	}
@@ -44,7 +44,7 @@ func (s Settings) Folder(folder string) (own, inherited FolderDefaults, from str
 			if from == "" {
 				from = at
 			}
-			inherited = inherited.over(d)
+			inherited = inherited.Over(d)
 		}
 	}
 	return own, inherited, from

@@ -54,6 +54,7 @@ type Model struct {
 	base   *url.URL
 	client *http.Client
 	hide   *strings.Replacer
+	heard  sync.Map // model -> session.ModelInfo: what the endpoint's list said
 	refuse sync.Map // refusal -> true: fields the endpoint is known to refuse, per model where it depends on that
 }
 

@@ -77,7 +77,8 @@ type process struct {
 	policy    session.Policy
 	kept      session.Images // contents from before tools changed files
 	children  *proc.Children
-	sandbox   string // what commands run in, in words
+	sandbox   string   // what commands run in, in words
+	offered   []string // names of the tools that models are given
 	cleanup   []func()
 }
 
@@ -174,7 +175,16 @@ func (rt *process) tools(set settings.Settings, commands shell.Config, o composi
 	if !o.unattended {
 		all = append(all, ask.UserQuestion())
 	}
+	for _, t := range all {
+		rt.offered = append(rt.offered, t.Spec().Name)
+	}
 	return all
+}
+
+// checkSearch says what is wrong with the endpoint of search_web.
+func (rt *process) checkSearch(set settings.Settings) error {
+	w := set.Web(rt.env)
+	return web.Config{SearchURL: w.SearchURL, SearchKey: w.SearchKey, SearchHeader: w.SearchHeader}.CheckSearch()
 }
 
 // undo puts back what tools wrote. alone: this process has the session not open itself.

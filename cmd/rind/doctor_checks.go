@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/settings"
+)
+
+func (r *report) store(ctx context.Context, rt *process) {
+	if info, err := os.Stat(rt.storePath()); err != nil {
+		r.add("store", "ok", "%s (none yet)", rt.storePath())
+		return
+	} else if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
+		r.add("store", "warning", "%s can be read by others: chmod 600 it", rt.storePath())
+	}
+	h, err := rt.store.Health(ctx)
+	if err != nil {
+		r.add("store", "wrong", "%v", err)
+		return
+	}
+	r.add("store", "ok", "%s: %d sessions, %d entries, %s, schema %d (readable from %d)", h.Path, h.Sessions, h.Entries, mebibytes(h.Bytes), h.WrittenBy, h.ReadableFrom)
+	if h.Integrity != "ok" {
+		r.add("store", "wrong", "integrity check: %s; copy the file away before you go on", h.Integrity)
+	}
+	page, _, err := rt.store.Sessions(ctx, session.Query{Limit: 200, All: true})
+	if err != nil {
+		r.add("sessions", "wrong", "%v", err)
+		return
+	}
+	bad := 0
+	for _, m := range page {
+		s, err := rt.all.Open(ctx, m.ID)
+		if err != nil {
+			bad++
+			r.add("sessions", "wrong", "%s cannot be read: %s", m.ID, messageOf(err))
+			continue
+		}
+		s.Close()
+	}
+	if bad == 0 {
+		r.add("sessions", "ok", "the newest %d can be read", len(page))
+	}
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+// outputsWait bounds the look through the outputs: they may be many, on a slow disk.
+const outputsWait = 2 * time.Second
+
+// outputs are what lies beside the store: long results, and contents from before changes (docs/undo.md).
+func (r *report) outputs(ctx context.Context, rt *process) {
+	ctx, cancel := context.WithTimeout(ctx, outputsWait)
+	defer cancel()
+	dir := filepath.Join(rt.root, "outputs")
+	var all, before int64
+	files := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // there is none yet, or a session was deleted meanwhile
+		}
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		files++
+		all += info.Size()
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.Base(filepath.Dir(rel)) == "before" {
+			before += info.Size()
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		r.add("outputs", "ok", "%s: more than %d files, %s", dir, files, mebibytes(all))
+	case err != nil:
+		r.add("outputs", "warning", "%s cannot be read: %v", dir, err)
+	default:
+		r.add("outputs", "ok", "%s: %d files, %s, of it %s for undo", dir, files, mebibytes(all), mebibytes(before))
+	}
+}
+
+// problems is what the guide of this program can tell beside.
+type problems interface {
+	Problems(workspace string) []string
+}
+
+func (r *report) workspace(ctx context.Context, rt *process, set settings.Settings) {
+	r.trust(rt, set)
+	if rules, err := rt.policy.Rules(ctx, rt.workspace); err != nil {
+		r.add("consent", "wrong", "the rules of this workspace cannot be read: %s", messageOf(err))
+	} else {
+		r.add("consent", "ok", "mode %s for new sessions; %d rules for this workspace", set.ApprovalMode(), len(rules))
+	}
+	told := 0
+	if g, ok := rt.guide.(problems); ok {
+		for _, p := range g.Problems(rt.workspace) {
+			told++
+			r.add("notes and skills", "warning", "%s", p)
+		}
+	}
+	if told == 0 {
+		notes := 0
+		for _, p := range rt.guide.Parts(rt.workspace) {
+			if p.Scope != "" && p.Path != "" {
+				notes++
+			}
+		}
+		r.add("notes and skills", "ok", "%d notes, %d skills, none left out", notes, len(rt.guide.Skills(rt.workspace)))
+	}
+}
+
+// trust tells what of the workspace takes effect.
+func (r *report) trust(rt *process, set settings.Settings) {
+	content, err := enabledBy(rt.workspace)
+	if err != nil {
+		r.add("workspace", "warning", "%s cannot be trusted: %s", rt.workspace, messageOf(err))
+		return
+	}
+	t := reportTrust(rt.path, rt.workspace, set, content)
+	switch {
+	case len(t.Files) == 0:
+		r.add("workspace", "ok", "%s enables nothing", rt.workspace)
+	case t.Trusted:
+		r.add("workspace", "ok", "%s is trusted, with %d files", rt.workspace, len(t.Files))
+	default:
+		r.add("workspace", "warning", "%s is %s: %d files in it take no effect; rind trust shows them", rt.workspace, t.State, len(t.Files))
+	}
+}
+
+func inSandbox(words string) string {
+	if words == "no sandbox" {
+		return "commands run without a sandbox (docs/containment.md)"
+	}
+	return "commands run in a " + words
+}
+
+func (r *report) servers(rt *process) {
+	entries, left, err := serverEntries(rt.path, rt.workspace)
+	if err != nil {
+		r.add("mcp servers", "warning", "%s", messageOf(err))
+		return
+	}
+	for _, p := range left {
+		r.add("mcp servers", "warning", "%s", p)
+	}
+	if len(entries) == 0 {
+		r.add("mcp servers", "ok", "none are set")
+		return
+	}
+	r.add("mcp servers", "ok", "%d: %s; doctor does not start them, rind mcp list does", len(entries), strings.Join(slices.Sorted(maps.Keys(entries)), ", "))
+}
+
+func (r *report) search(rt *process, set settings.Settings) {
+	switch err := rt.checkSearch(set); {
+	case err != nil:
+		r.add("web search", "warning", "%v. Until then search_web is not offered", err)
+	case set.Web(rt.env).SearchURL == "":
+		r.add("web search", "ok", "no endpoint is set: search_web is not offered")
+	default:
+		r.add("web search", "ok", "search_web asks %s", address(set.Web(rt.env).SearchURL))
+	}
+}
+
+func (r *report) provider(ctx context.Context, rt *process, set settings.Settings, online bool) {
+	p, variable, err := set.Selected(rt.env)
+	if err != nil {
+		r.add("provider", "wrong", "%s", messageOf(err))
+		return
+	}
+	if variable != "" {
+		r.add("provider", "ok", "%s (%s), because %s is set; model %s", p.Name, p.Type, variable, p.Model)
+	} else {
+		r.add("provider", "ok", "%s (%s), model %s", p.Name, p.Type, p.Model)
+	}
+	source, err := p.Source(rt.env)
+	if err != nil {
+		r.add("key", "warning", "%s Until then 'rind prompt' answers with the built-in demo, which is no AI, if nothing else is set.", messageOf(err))
+		return
+	}
+	r.add("key", "ok", "from %s", source)
+	if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses && p.Type != settings.Anthropic {
+		return
+	}
+	if !online {
+		r.add("connection", "ok", "not tried; --online asks %s for its models", address(p.BaseURL))
+		return
+	}
+	began := time.Now()
+	models, err := rt.models.listOpenAI(ctx, p)
+	if err != nil {
+		r.add("connection", "wrong", "%s: %s", address(p.BaseURL), messageOf(err))
+		return
+	}
+	r.add("connection", "ok", "%s answered in %d ms and lists %d models", address(p.BaseURL), time.Since(began).Milliseconds(), len(models))
+	for _, m := range models {
+		if m.ID == p.Model {
+			return
+		}
+	}
+	r.add("model", "warning", "%s is not in that list", p.Model)
+}
+
+// address is where something is, without what may be a key: a user name, a password, a query.
+func address(of string) string {
+	u, err := url.Parse(of)
+	if err != nil || u.Host == "" {
+		return "an address that cannot be read"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return u.String()
+}

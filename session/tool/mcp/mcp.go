@@ -49,12 +49,12 @@ type Config struct {
 	Dir      string         // workspace, absolute: where servers run, and the root they are told of
 	Env      []string       // "NAME=value", what $NAME stands for and children get a part of; nil is the process's own
 	Version  string         // of this program, told to servers
+	Wait     time.Duration  // that the first turn waits for servers that start; 0 is 2 s
 
 	second   time.Duration // of the pauses between restarts; 0 is a real one
 	message  int           // bytes of a message; 0 is maxMessage
 	attached int           // bytes of a result's attachments; 0 is maxAttached
 	starts   time.Duration // 0 is startTimeout
-	waiting  time.Duration // 0 is turnWait
 }
 
 func (c Config) filled() Config {
@@ -69,7 +69,7 @@ func (c Config) filled() Config {
 	c.message = cmp.Or(c.message, maxMessage)
 	c.attached = cmp.Or(c.attached, maxAttached)
 	c.starts = cmp.Or(c.starts, startTimeout)
-	c.waiting = cmp.Or(c.waiting, turnWait)
+	c.Wait = cmp.Or(c.Wait, turnWait)
 	return c
 }
 
@@ -111,14 +111,14 @@ func (s *Servers) Start() {
 }
 
 // Tools are those of the servers that are connected, and of those that were and are being restarted, sorted by name. It starts the servers;
-// the first call waits up to 2 s for those that are not connected yet, later ones go without. It never fails.
+// the first call waits up to Config.Wait for those that are not connected yet, later ones go without. It never fails.
 func (s *Servers) Tools(ctx context.Context) []session.Tool {
 	s.Start()
 	s.mu.Lock()
 	waited := s.waited
 	s.mu.Unlock()
 	if !waited {
-		wait, cancel := context.WithTimeout(ctx, s.cfg.waiting)
+		wait, cancel := context.WithTimeout(ctx, s.cfg.Wait)
 		s.Wait(wait)
 		cancel()
 		if ctx.Err() == nil {

@@ -69,7 +69,7 @@ func open(t *testing.T, entries object, set ...func(*Config)) *house {
 	cfg := Config{
 		Servers: map[string]json.RawMessage{}, Children: h.children, Dir: h.dir, Version: "9",
 		Log:    slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		second: 20 * time.Millisecond, message: testMessage, attached: 512 << 10, waiting: soon,
+		second: 20 * time.Millisecond, message: testMessage, attached: 512 << 10, Wait: soon,
 	}
 	for name, e := range entries {
 		cfg.Servers[name] = protocol.MustMarshal(e)
@@ -338,7 +338,7 @@ func TestAServerThatNeverAnswersIsGivenUp(t *testing.T) {
 
 func TestATurnGoesWithoutAServerThatStartsSlowlyAndHasItLater(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
-	h := open(t, object{"d": program("late", object{"env": object{"DOUBLE_GATE": gate}})}, func(c *Config) { c.waiting = 50 * time.Millisecond })
+	h := open(t, object{"d": program("late", object{"env": object{"DOUBLE_GATE": gate}})}, func(c *Config) { c.Wait = 50 * time.Millisecond })
 	if tools := h.Tools(t.Context()); len(tools) != 0 {
 		t.Fatalf("%d tools of a server that has not started", len(tools))
 	}
@@ -491,7 +491,7 @@ func TestNamesAreTheirOwnAndSayWhatTheyAre(t *testing.T) {
 }
 
 func TestCloseEndsServersThatDoNotWantToAndCallsInFlight(t *testing.T) {
-	h := open(t, object{"a": program("stubborn", nil), "b": program("mute", nil)}, func(c *Config) { c.waiting = time.Second })
+	h := open(t, object{"a": program("stubborn", nil), "b": program("mute", nil)}, func(c *Config) { c.Wait = time.Second })
 	hang := h.find(t, "mcp__a__hang")
 	done := make(chan session.ToolResult, 1)
 	begun := make(chan struct{})

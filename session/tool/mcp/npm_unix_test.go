@@ -58,7 +58,7 @@ func TestServersOthersWroteWork(t *testing.T) {
 		"web":        object{"url": address},
 		"everything": object{"command": node, "args": []any{at("server-everything"), "stdio"}},
 		"files":      object{"command": node, "args": []any{at("server-filesystem"), "."}},
-	}, func(c *Config) { c.waiting = time.Minute })
+	}, func(c *Config) { c.Wait = time.Minute })
 	call := func(name, args string) session.ToolResult {
 		t.Helper()
 		return run(t.Context(), t, h.find(t, name), args)

@@ -102,13 +102,14 @@ const (
 // SessionCreated is the first entry of a session that was not forked.
 type SessionCreated struct {
 	More struct {
-		WorkspaceRoot  string `json:"workspace_root"`
-		ConversationID string `json:"conversation_id"`
-		Provider       string `json:"provider,omitempty"`
-		Model          string `json:"model,omitempty"`
-		Effort         string `json:"reasoning_effort,omitempty"`
-		Mode           string `json:"approval_mode,omitempty"`
-		Title          string `json:"title,omitempty"`
+		WorkspaceRoot  string          `json:"workspace_root"`
+		ConversationID string          `json:"conversation_id"`
+		Provider       string          `json:"provider,omitempty"`
+		Model          string          `json:"model,omitempty"`
+		Effort         string          `json:"reasoning_effort,omitempty"`
+		Mode           string          `json:"approval_mode,omitempty"`
+		Title          string          `json:"title,omitempty"`
+		Metadata       json.RawMessage `json:"metadata,omitempty"` // of the portable conversation, an object
 	} `json:"-"`
 }
 

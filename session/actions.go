@@ -233,6 +233,9 @@ func (s *Session) resolve(open *OpenTurn, a *Action, b protocol.Body, got answer
 		})
 		return
 	}
+	if s.resolveBeside(turn, id, b, got, done) {
+		return
+	}
 	s.withLease(func(err error) {
 		if err != nil {
 			if protocol.KindOf(err) == protocol.SessionBusy {
@@ -243,6 +246,10 @@ func (s *Session) resolve(open *OpenTurn, a *Action, b protocol.Body, got answer
 			return
 		}
 		now := s.next.turn(turn)
+		if now != nil && now.Parallel { // its provider is gone, and cannot wait
+			done(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", id))
+			return
+		}
 		if now == nil || now.action(id) == nil {
 			if a.Question {
 				done(protocol.Errorf(protocol.QuestionNotFound, "No pending user question."))

@@ -26,6 +26,7 @@ type ending struct {
 	stop    string
 	reason  string // of a cancellation
 	failure *Failure
+	cleanup string // what went wrong in the cancel hook of a provider
 }
 
 // closing lists the facts that close turn t, in the order of docs/protocol/rind-v2.md sections 5.1 and 7.4.
@@ -132,6 +133,7 @@ func (s *Session) terminal(t *OpenTurn, e *ending, dropped []string) protocol.Bo
 		}
 		return &protocol.TurnCompleted{DurationMS: max(0, s.all.now().Sub(t.StartedAt).Milliseconds()), BackgroundWait: s.next.backgroundWait(), More: end}
 	case endCancelled:
+		end.CleanupError = e.cleanup
 		if end.StopReason == "" {
 			end.StopReason = stopCancelled
 		}
@@ -353,6 +355,9 @@ func (s *Session) Cancel(r CancelRequest, done func(error)) {
 }
 
 func (s *Session) cancel(r CancelRequest, done func(error)) {
+	if s.cancelLane(r, done) {
+		return
+	}
 	if s.starting != nil {
 		s.onStart = append(s.onStart, func() { s.cancel(r, done) })
 		return

@@ -13,9 +13,10 @@ import (
 type History struct {
 	head      Seq
 	items     []*Item
-	calls     map[string]int // tool call id -> index of its result, -1 while it has none
-	compacted boundary       // the newest compaction; at 0 is none
-	open      map[string]int // message id -> index of the assistant message being built from one step's entries
+	calls     map[string]int           // tool call id -> index of its result, -1 while it has none
+	compacted boundary                 // the newest compaction; at 0 is none
+	beside    map[TurnID][]besideEntry // of executions of parallel providers that have not ended
+	open      map[string]int           // message id -> index of the assistant message being built from one step's entries
 }
 
 // Item is one message of the history.
@@ -43,6 +44,9 @@ func newHistory() *History {
 // Apply folds one entry in.
 func (h *History) Apply(e *Entry, b protocol.Body) {
 	h.head = e.Seq
+	if h.aside(e, b) {
+		return
+	}
 	h.apply(e.Seq, e.Turn, e.Time, b)
 }
 

@@ -140,10 +140,15 @@ type work struct {
 	estimate  int // tokens of the newest request
 	guide     []GuidePart
 	offered   []ToolSpec
+	spent     int             // tokens, for an execution with a limit
+	counted   *protocol.Stats // newest sampling in spent
 }
 
 // Turn answers t; see Agent.
 func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
+	if t.wrong != nil {
+		return "", t.wrong
+	}
 	w := &work{Loop: l.forTurn(ctx), t: t}
 	var samplings int
 	var step, operation string
@@ -190,7 +195,13 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 		if samplings++; samplings > maxSteps {
 			return "", &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: fmt.Sprintf("The turn reached its limit of %d model requests.", maxSteps)}
 		}
+		if most := t.limits; most != nil && most.Steps > 0 && samplings > most.Steps {
+			return "", executionFault(fmt.Sprintf("Execution exceeded maxSteps %d", most.Steps))
+		}
 		if step, err = w.sample(ctx); err != nil {
+			return "", err
+		}
+		if err := w.checkTokens(); err != nil {
 			return "", err
 		}
 	}
@@ -275,7 +286,9 @@ func (w *work) messages() ([]Message, error) {
 	w.offered = nil
 	for _, spec := range w.specs {
 		if spec.Name != bashOutputName && (spec.Name != updateGoalName || goal != nil) && (spec.Name != taskControlName || w.background) {
-			w.offered = append(w.offered, spec)
+			if w.t.limits.offers(spec.Name) {
+				w.offered = append(w.offered, spec)
+			}
 		}
 	}
 	if goal != nil {

@@ -49,6 +49,7 @@ type PromptRequest struct {
 	compact   bool   // only compact; see Session.Compact
 	task      bool   // a continuation turn the runtime starts because tasks ended
 	goal      bool   // a goal turn the runtime starts
+	exec      TurnID // an execution that was accepted before; see Session.Execute
 	// Queued tells the 1-based place in the line whenever it changes. Runs on the session's goroutine and must not block.
 	Queued func(position int)
 }
@@ -147,8 +148,8 @@ func (s *Session) prompt(p *Prompt) {
 		s.resume(p)
 		return
 	}
-	if s.run != nil || s.starting != nil || len(s.queue) > 0 {
-		if len(s.queue) >= maxWaiting {
+	if s.run != nil || s.starting != nil || len(s.queue) > 0 && !s.waitsForAnswer() {
+		if s.editorPrompts() >= maxWaiting {
 			p.finish(Outcome{}, protocol.Errorf(protocol.SessionBusy, "Too many prompts are waiting for this session (maximum %d).", maxWaiting))
 			return
 		}
@@ -375,6 +376,9 @@ func (s *Session) nextPrompt() {
 		return
 	}
 	p := s.queue[0]
+	if p.req.exec != "" && s.waitsForAnswer() {
+		return
+	}
 	s.queue = s.queue[1:]
 	s.tellPositions()
 	s.begin(p)
@@ -382,6 +386,10 @@ func (s *Session) nextPrompt() {
 
 // startTurn appends the facts a turn begins with and runs it once they are down.
 func (s *Session) startTurn(p *Prompt) {
+	if p.req.exec != "" {
+		s.startExecution(p)
+		return
+	}
 	turn := TurnID(s.all.cfg.IDs.Hex32())
 	if p.req.compact {
 		started := &protocol.TurnStarted{Operation: protocol.OpCompact, Origin: protocol.OriginUser}
@@ -474,6 +482,7 @@ func (s *Session) opening() []line {
 	st := s.next
 	c.More.WorkspaceRoot, c.More.ConversationID = st.Workspace, st.Conversation
 	c.More.Provider, c.More.Model, c.More.Effort, c.More.Mode = st.Sel.Provider, st.Sel.Model, st.Sel.Effort, st.Sel.Mode
+	c.More.Metadata = st.Metadata
 	if st.Renamed {
 		c.More.Title = st.Title
 	}

@@ -59,6 +59,7 @@ type Session struct {
 	followers   []*Follower
 	stopping    bool
 	onQuiet     []func()
+	exec        executions
 }
 
 // Workspace is the folder the session is bound to: absolute, links resolved.
@@ -105,7 +106,7 @@ func (s *Session) post(f func()) bool { return s.box.post(f) }
 // busy reports whether there is work here: what a lease is held for.
 func (s *Session) busy() bool {
 	return s.run != nil || s.starting != nil || len(s.queue) > 0 || len(s.flights) > 0 || s.unsettled != nil || len(s.leasing) > 0 ||
-		s.goalDue() || len(s.jobs) > 0 || s.reserved > 0 || s.noticeDue()
+		s.goalDue() || len(s.jobs) > 0 || s.reserved > 0 || s.noticeDue() || s.exec.busy()
 }
 
 func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && !s.leased && !s.releasing }

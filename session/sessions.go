@@ -34,7 +34,8 @@ type Config struct {
 // for commits of other processes while a session is open, and each Session owns one; Shutdown ends them all. Safe for
 // concurrent use.
 type Sessions struct {
-	cfg Config
+	cfg       Config
+	execution ExecutionOptions
 
 	mu       sync.Mutex // guards the fields below; never held over I/O
 	open     map[SessionID]*Session
@@ -437,6 +438,7 @@ func (s *Session) shutdown() {
 	if s.run != nil {
 		s.run.stop()
 	}
+	s.stopExecutions()
 	for _, t := range s.jobs {
 		s.endJob(t, protocol.ReasonShutdown)
 	}

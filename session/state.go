@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,10 +42,12 @@ type State struct {
 	Last            *TurnEnd  // how the last serial turn ended
 	Serial          *OpenTurn // the open turn of the serial lane
 	Parallel        map[TurnID]*OpenTurn
-	TokenRatio      float64      // tokens the provider counted for one that was estimated; 0 unknown
-	FreshCompaction bool         // nothing was said since the last compaction
-	Tasks           []*TaskState // in the order of their starts
-	Asked           bool         // an approval said what commands run in
+	Queued          []*OpenTurn     // accepted executions of the serial lane that have not started, oldest first
+	Metadata        json.RawMessage // of the portable conversation; nil is {}
+	TokenRatio      float64         // tokens the provider counted for one that was estimated; 0 unknown
+	FreshCompaction bool            // nothing was said since the last compaction
+	Tasks           []*TaskState    // in the order of their starts
+	Asked           bool            // an approval said what commands run in
 }
 
 // stateVersion changes when the fold means something else; older snapshots are then made anew from the log.
@@ -162,6 +165,7 @@ type OpenTurn struct {
 	Actions     []*Action
 	Inputs      []*Input
 	Cancel      *protocol.CancelRequested
+	CancelAt    time.Time
 	Plan        []protocol.PlanStep
 	Files       []string
 	Usage       float64
@@ -191,7 +195,9 @@ func loadState(b []byte) *State {
 }
 
 // quiet reports whether no turn is open, so that the state is small and worth a snapshot.
-func (st *State) quiet() bool { return st.Serial == nil && len(st.Parallel) == 0 }
+func (st *State) quiet() bool {
+	return st.Serial == nil && len(st.Parallel) == 0 && len(st.Queued) == 0
+}
 
 // turn returns the open turn id, nil when there is none.
 func (st *State) turn(id TurnID) *OpenTurn {
@@ -201,7 +207,23 @@ func (st *State) turn(id TurnID) *OpenTurn {
 	if st.Serial != nil && st.Serial.ID == id {
 		return st.Serial
 	}
+	if i := st.queued(id); i >= 0 {
+		return st.Queued[i]
+	}
 	return st.Parallel[id]
+}
+
+// queued finds an execution that stands in line; -1 when it does not.
+func (st *State) queued(id TurnID) int {
+	return slices.IndexFunc(st.Queued, func(t *OpenTurn) bool { return t.ID == id })
+}
+
+// promote gives the serial lane to an execution that stood in line for it.
+func (st *State) promote(id TurnID) {
+	if i := st.queued(id); i >= 0 {
+		st.Serial = st.Queued[i]
+		st.Queued = slices.Delete(slices.Clone(st.Queued), i, i+1)
+	}
 }
 
 // numbering says what the portable number of the next entry of turn depends on.
@@ -217,7 +239,7 @@ func (st *State) numbering(id TurnID) (protocol.Numbering, int64) {
 func (st *State) row() *Row {
 	r := &Row{
 		Title: st.Title, Preview: st.Preview, Activity: st.Activity, Messages: st.Messages, ToolCalls: st.ToolCalls,
-		UserPrompt: st.UserPrompt,
+		UserPrompt: st.UserPrompt, Metadata: st.Metadata,
 	}
 	if st.quiet() {
 		b, err := json.Marshal(st)
@@ -254,7 +276,14 @@ func (st *State) Apply(e *Entry, b protocol.Body) {
 		st.TaskCursor = e.Seq
 	}
 	st.Activity = e.Time
+	switch b.(type) {
+	case *protocol.UserMessage, *protocol.TurnStarted:
+		st.promote(e.Turn)
+	}
 	if acc, ok := b.(*protocol.TurnAccepted); ok {
+		if acc.More.Surface == protocol.SurfacePortable && !acc.More.Parallel {
+			st.Queued = append(slices.Clone(st.Queued), &OpenTurn{ID: e.Turn, NextPortable: 1, Operation: protocol.OpPrompt})
+		}
 		t := st.openTurn(e.Turn, acc.More.Parallel)
 		t.Execution = true
 		t.Surface, t.Scope, t.Key = acc.More.Surface, acc.More.Scope, acc.More.Key
@@ -280,6 +309,7 @@ func (st *State) applySession(e *Entry, b protocol.Body) bool {
 	case *protocol.SessionCreated:
 		m := &b.More
 		st.Workspace, st.Conversation, st.Created = m.WorkspaceRoot, m.ConversationID, e.Time
+		st.Metadata = m.Metadata
 		st.Sel = Selection{Provider: m.Provider, Model: m.Model, Effort: m.Effort, Mode: m.Mode}
 		if m.Title != "" {
 			st.Title, st.Renamed = m.Title, true
@@ -404,7 +434,7 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 	case *protocol.ContextCompacted:
 		st.FreshCompaction = true
 	case *protocol.CancelRequested:
-		t.Cancel = b
+		t.Cancel, t.CancelAt = b, e.Time
 		st.Held = st.Held || b.More.Hold
 	case *protocol.TurnCompleted:
 		st.end(t, e, "completed", "", "", "", b.More)
@@ -420,6 +450,10 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 func (st *State) end(t *OpenTurn, e *Entry, status, reason, fault, faultType string, end protocol.End) {
 	if t.Parallel {
 		delete(st.Parallel, t.ID)
+		return
+	}
+	if i := st.queued(t.ID); i >= 0 {
+		st.Queued = slices.Delete(slices.Clone(st.Queued), i, i+1)
 		return
 	}
 	st.Serial = nil

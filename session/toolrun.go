@@ -141,7 +141,7 @@ func (w *work) settle(ctx context.Context, k *running) error {
 // check refuses what cannot be run at all.
 func (w *work) check(tool Tool, c *CallState) *ToolResult {
 	switch {
-	case tool == nil:
+	case tool == nil, !w.t.limits.offers(c.Name):
 		return &ToolResult{
 			Status: protocol.ToolUnavailable, ErrorType: protocol.ErrToolNotFound,
 			Error: fmt.Sprintf("There is no tool %q. Tools: %s.", protocol.Prefix(c.Name, 100), w.toolNames()),
@@ -192,6 +192,9 @@ func (w *work) judge(ctx context.Context, c *CallState) (Verdict, error) {
 	if err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { mode = st.Sel.Mode }); err != nil {
 		return Verdict{}, err
 	}
+	if l := w.t.limits; l != nil && l.Mode != "" {
+		mode = l.Mode
+	}
 	return w.Policy.Judge(ctx, mode, spec, w.call(c))
 }
 
@@ -224,7 +227,7 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 			r.ErrorType = protocol.ErrPermissionDenied
 		}
 		return r, nil
-	case w.Unattended:
+	case w.Unattended, w.t.limits != nil && w.t.limits.Unattended:
 		return &ToolResult{
 			Status: protocol.ToolRejected, ErrorType: protocol.ErrApprovalUnavailable, Error: "This call needs consent and nobody can be asked.",
 		}, nil

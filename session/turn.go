@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -79,6 +80,9 @@ type Turn struct {
 	compacted json.RawMessage        // record of the newest compaction of this turn
 	ending    bool                   // owned by the session's goroutine: no input is accepted any more
 	answers   map[string]chan answer // owned by the session's goroutine: who waits for an action
+	limits    *ExecutionLimits       // of an execution; nil for none
+	wrong     error                  // the configuration of an execution cannot be used
+	expiry    *time.Timer            // of an execution's timeout
 }
 
 func newTurn(s *Session, id TurnID, p *Prompt, sel Selection) *Turn {
@@ -218,6 +222,9 @@ func (t *Turn) failure(err error) *Failure {
 func (s *Session) finish(t *Turn, stop string, err error) {
 	t.gather.close()
 	t.ending = true
+	if t.expiry != nil {
+		t.expiry.Stop()
+	}
 	open := s.next.turn(t.ID)
 	if open == nil { // the lease was lost and the new owner closed it
 		s.lane(t, Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: protocol.FailTurn, Message: interruptedText}})

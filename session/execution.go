@@ -1,0 +1,588 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Bounds of executions (docs/protocol/portable-2026-09-02.md sections 1 and 6).
+const (
+	maxBeside       = 64   // executions of parallel providers at one time, per session
+	maxInLine       = 1000 // executions that wait for their lane, per session
+	defaultCleanup  = 10 * time.Second
+	portableKeys    = "portable" // scope of idempotency keys
+	executionFailed = "Provider failed"
+)
+
+// ExecutionRequest asks for an execution: a turn accepted over the portable protocol.
+type ExecutionRequest struct {
+	Provider     string
+	Input        string
+	Config       json.RawMessage // an object
+	Capabilities []string        // unique, sorted
+	Key          string          // idempotency key, "" for none
+	Digest       string          // fingerprint of the request, with Key
+	// Runner answers it beside the serial lane. nil: a turn of the session's agent, in line with the prompts of editors.
+	Runner Runner
+	// Limits bound a turn of the agent; nil for none. Setup is asked for them when the turn starts, so that what is wrong with the
+	// configuration fails the turn; nil with a Runner.
+	Setup func() (*ExecutionLimits, error)
+}
+
+// ExecutionLimits are what the configuration of an execution of our agent says.
+type ExecutionLimits struct {
+	Model, Effort string        // "" takes the session's
+	Mode          string        // approval mode, "" for the session's
+	Unattended    bool          // what needs consent is rejected
+	Timeout       time.Duration // since the start; 0 for none
+	TimeoutText   string        // what the turn fails with
+	Steps         int           // model requests; 0 for none
+	Tokens        int           // input and output tokens as reported; 0 for none
+	Tools         []string      // only these are offered; nil for all
+}
+
+// Accepted is an execution that is on disk.
+type Accepted struct {
+	Turn     TurnID
+	Replayed bool // by an earlier request with the same key
+}
+
+// executions is what a session knows of its executions beside the state. It belongs to the session's goroutine.
+type executions struct {
+	runs      map[TurnID]*besideRun        // of parallel providers, in this process
+	line      []*besideRun                 // those of runs that have not started
+	beginning int                          // of runs that have
+	accepting map[string]*acceptance       // by key, not on disk yet
+	answered  map[string]bool              // actions whose answer is on its way to the log
+	setups    map[TurnID]*ExecutionRequest // of serial executions that have not started
+	pending   int                          // acceptances on their way to the log
+}
+
+type acceptance struct {
+	digest string
+	done   []func(Accepted, error)
+}
+
+func (x *executions) init() {
+	if x.runs == nil {
+		x.runs, x.accepting, x.answered = map[TurnID]*besideRun{}, map[string]*acceptance{}, map[string]bool{}
+		x.setups = map[TurnID]*ExecutionRequest{}
+	}
+}
+
+func (x *executions) busy() bool { return len(x.runs) > 0 || x.pending > 0 }
+
+// Keep makes a draft a session for good, with the metadata of its conversation, and returns once it is on disk.
+func (s *Session) Keep(ctx context.Context, metadata json.RawMessage) error {
+	return s.call(ctx, func(done func(error)) {
+		s.next.Metadata, s.shown.Metadata = metadata, metadata
+		s.withLease(func(err error) {
+			if err != nil {
+				done(err)
+				return
+			}
+			s.append(s.opening(), func(_ Seq, err error) { done(err) })
+		})
+	})
+}
+
+// Execute accepts an execution and returns once that is on disk; it is run in its turn. A key that is known returns the execution it was
+// first used for, or IdempotencyConflict. Overloaded when too many stand in line, SessionBusy while another process works in the session.
+func (s *Session) Execute(ctx context.Context, req ExecutionRequest) (Accepted, error) {
+	var got Accepted
+	err := s.call(ctx, func(done func(error)) {
+		s.execute(&req, func(a Accepted, err error) {
+			got = a
+			done(err)
+		})
+	})
+	return got, err
+}
+
+func (s *Session) execute(req *ExecutionRequest, done func(Accepted, error)) {
+	s.exec.init()
+	switch {
+	case s.removed:
+		done(Accepted{}, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		return
+	case req.Key == "":
+	case s.exec.accepting[req.Key] != nil:
+		first := s.exec.accepting[req.Key]
+		if first.digest != req.Digest {
+			done(Accepted{}, errKeyConflict())
+			return
+		}
+		first.done = append(first.done, func(a Accepted, err error) {
+			a.Replayed = err == nil
+			done(a, err)
+		})
+		return
+	default:
+		if a, err := s.replayed(req); err != nil || a.Turn != "" {
+			done(a, err)
+			return
+		}
+	}
+	if s.stopping {
+		done(Accepted{}, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down."))
+		return
+	}
+	if s.inLine() >= maxInLine {
+		done(Accepted{}, protocol.Errorf(protocol.Overloaded, "Too many executions are queued"))
+		return
+	}
+	acc := &acceptance{digest: req.Digest, done: []func(Accepted, error){done}}
+	if req.Key != "" {
+		s.exec.accepting[req.Key] = acc
+	}
+	s.exec.pending++
+	s.withLease(func(err error) {
+		if err != nil {
+			s.accepted(req, acc, Accepted{}, err)
+			return
+		}
+		s.accept(req, acc)
+	})
+}
+
+func errKeyConflict() error {
+	return protocol.Errorf(protocol.IdempotencyConflict, "Idempotency key was already used for a different request")
+}
+
+// replayed looks a key up; no turn when it is new.
+func (s *Session) replayed(req *ExecutionRequest) (Accepted, error) {
+	if s.draft {
+		return Accepted{}, nil
+	}
+	k, err := s.all.cfg.Store.Key(context.Background(), s.ID, portableKeys, req.Key)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return Accepted{}, nil
+	case err != nil:
+		return Accepted{}, s.all.storeError(err)
+	case k.Digest != req.Digest:
+		return Accepted{}, errKeyConflict()
+	}
+	return Accepted{Turn: k.Turn, Replayed: true}, nil
+}
+
+// inLine counts the executions that wait for their lane.
+func (s *Session) inLine() int { return len(s.next.Queued) + len(s.exec.line) + s.exec.pending }
+
+// accept appends the acceptance and puts the execution in its line. The lease is held.
+func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
+	turn := TurnID(s.all.cfg.IDs.Hex32())
+	b := &protocol.TurnAccepted{}
+	b.More.Provider, b.More.Surface, b.More.Parallel = req.Provider, protocol.SurfacePortable, req.Runner != nil
+	b.More.Input, b.More.Config, b.More.Capabilities, b.More.Key = req.Input, req.Config, req.Capabilities, req.Key
+	var keys []Key
+	if req.Key != "" {
+		keys = []Key{{Surface: portableKeys, Key: req.Key, Digest: req.Digest, Turn: turn}}
+	}
+	s.appendKeyed(append(s.opening(), lines(turn, b)...), keys, func(_ Seq, err error) {
+		if errors.Is(err, ErrKeyUsed) { // another process was first
+			a, rerr := s.replayed(req)
+			s.accepted(req, acc, a, rerr)
+			return
+		}
+		s.accepted(req, acc, Accepted{Turn: turn}, err)
+	})
+}
+
+func (s *Session) accepted(req *ExecutionRequest, acc *acceptance, a Accepted, err error) {
+	s.exec.pending--
+	if req.Key != "" && s.exec.accepting[req.Key] == acc {
+		delete(s.exec.accepting, req.Key)
+	}
+	for _, f := range acc.done {
+		f(a, err)
+	}
+	if err == nil && !a.Replayed && !s.stopping {
+		s.enqueue(a.Turn, req)
+	}
+	s.settleDown()
+}
+
+// enqueue puts an accepted execution in the line of its lane.
+func (s *Session) enqueue(turn TurnID, req *ExecutionRequest) {
+	s.exec.init()
+	if req.Runner != nil {
+		s.besideLine(turn, req)
+		return
+	}
+	s.exec.setups[turn] = req
+	p := &Prompt{s: s, req: PromptRequest{Input: req.Input, Surface: protocol.SurfacePortable, exec: turn}, done: []func(Outcome, error){func(_ Outcome, err error) {
+		if err != nil && s.next.turn(turn) != nil {
+			s.log().Warn("execution did not start", "session", s.ID, "turn", turn, "err", err)
+		}
+	}}}
+	if s.run != nil || s.starting != nil || len(s.queue) > 0 || s.waitsForAnswer() {
+		s.queue = append(s.queue, p)
+		s.tellPositions()
+		return
+	}
+	s.begin(p)
+}
+
+// waitsForAnswer reports whether the serial lane is held by a turn that only waits for a person and no process runs: executions stand behind
+// it (section 10).
+func (s *Session) waitsForAnswer() bool {
+	return s.run == nil && s.next.Serial != nil && s.next.Serial.waiting()
+}
+
+// startExecution starts an accepted turn on the serial lane.
+func (s *Session) startExecution(p *Prompt) {
+	turn := p.req.exec
+	open := s.next.turn(turn)
+	if open == nil || open.Cancel != nil { // cancelled while it waited
+		p.finish(Outcome{Turn: turn, Outcome: OutcomeCancelled, Stop: stopCancelled}, nil)
+		s.startOver(nil)
+		s.nextPrompt()
+		return
+	}
+	sel := s.next.Sel
+	var limits *ExecutionLimits
+	var wrong error
+	if req := s.exec.setups[turn]; req != nil && req.Setup != nil {
+		limits, wrong = req.Setup()
+	}
+	delete(s.exec.setups, turn)
+	if limits != nil {
+		if limits.Model != "" {
+			sel.Model = limits.Model
+		}
+		if limits.Effort != "" {
+			sel.Effort = limits.Effort
+		}
+	}
+	input := p.req.Input
+	msg := &protocol.UserMessage{}
+	msg.More.ID, msg.More.Text, msg.More.Origin = s.all.cfg.IDs.Hex32(), input, protocol.OriginUser
+	started := &protocol.TurnStarted{
+		UserMessageChars: protocol.CharLen(input), Operation: protocol.OpPrompt, Origin: protocol.OriginUser, UserMessageID: msg.More.ID,
+		Input: protocol.Prefix(input, 8000),
+	}
+	started.InputTruncated = len(started.Input) < len(input)
+	started.More.Model, started.More.Provider = sel.Model, sel.Provider
+	var ls []line
+	if ended := s.next.untold(); len(ended) > 0 {
+		ls = lines(turn, s.notice(ended))
+	}
+	t := newTurn(s, turn, p, sel)
+	t.limits, t.wrong = limits, wrong
+	s.appendKeyed(append(ls, lines(turn, msg, started)...), nil, func(_ Seq, err error) {
+		if err != nil {
+			t.cancel(err)
+			s.notStarted(p, err)
+			return
+		}
+		if limits != nil && limits.Timeout > 0 {
+			t.expiry = s.after(limits.Timeout, func() { t.cancel(executionFault(limits.TimeoutText)) })
+		}
+		s.startOver(t)
+	})
+}
+
+func executionFault(text string) *Failure {
+	return &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: text}
+}
+
+// CancelExecution ends an execution and returns once its end is on disk; one that has ended stays as it is. reason nil gives none; the
+// first reason stands. An execution another process runs is ended there; SessionBusy when that does not answer.
+func (s *Session) CancelExecution(ctx context.Context, turn TurnID, reason *string) error {
+	return s.call(ctx, func(done func(error)) { s.cancelExecution(turn, reason, done) })
+}
+
+func (s *Session) cancelExecution(turn TurnID, reason *string, done func(error)) {
+	s.exec.init()
+	open := s.next.turn(turn)
+	if open == nil {
+		s.afterFlights(func() { done(nil) })
+		return
+	}
+	r := CancelRequest{Turn: turn, Surface: protocol.SurfacePortable}
+	if reason != nil {
+		r.Reason, r.Given = *reason, true
+	}
+	var once bool
+	answer := func(err error) {
+		if !once {
+			once = true
+			done(err)
+		}
+	}
+	s.watch(turn, func(Outcome) { answer(nil) })
+	s.cancel(r, func(err error) {
+		switch {
+		case err == nil:
+		case protocol.KindOf(err) == protocol.TurnNotActive:
+			s.afterFlights(func() { answer(nil) })
+		default:
+			answer(err)
+		}
+	})
+}
+
+// afterFlights runs f once everything handed to the store so far is acknowledged.
+func (s *Session) afterFlights(f func()) {
+	if len(s.flights) == 0 {
+		f()
+		return
+	}
+	last := s.flights[len(s.flights)-1]
+	before := last.then
+	last.then = func(seq Seq, err error) {
+		before(seq, err)
+		f()
+	}
+}
+
+// cancelLane takes a cancel that is not about the serial turn of this process; false when it is.
+func (s *Session) cancelLane(r CancelRequest, done func(error)) bool {
+	if r.Turn == "" {
+		return false
+	}
+	if run := s.exec.runs[r.Turn]; run != nil {
+		run.stop(r, done)
+		return true
+	}
+	open := s.next.turn(r.Turn)
+	if open == nil || open != s.next.Serial && !open.Parallel && s.starting != nil && s.starting.req.exec == r.Turn {
+		return false
+	}
+	if open == s.next.Serial {
+		return false
+	}
+	for i, p := range s.queue {
+		if p.req.exec == r.Turn {
+			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
+			p.withdraw(stopCancelled)
+			s.tellPositions()
+			break
+		}
+	}
+	delete(s.exec.setups, r.Turn)
+	s.withLease(func(err error) { // it stands in line, or its process is gone, or another one has it
+		if err != nil {
+			if protocol.KindOf(err) == protocol.SessionBusy {
+				s.sendLetter(letter{Op: "cancel", Turn: r.Turn, Reason: r.Reason, Given: r.Given, Surface: r.Surface}, done)
+				return
+			}
+			done(err)
+			return
+		}
+		e := &ending{turn: r.Turn, kind: endCancelled, dead: s.next.turn(r.Turn) != nil && s.next.turn(r.Turn).Started}
+		s.endAside(e, cancelBody(r), func(err error) {
+			done(err)
+			s.nextPrompt()
+		})
+	})
+	return true
+}
+
+func cancelBody(r CancelRequest) *protocol.CancelRequested {
+	if r.Reason == "" {
+		r.Reason = protocol.ReasonUser
+	}
+	c := &protocol.CancelRequested{}
+	c.More.Reason, c.More.Given, c.More.Surface = r.Reason, r.Given, r.Surface
+	return c
+}
+
+// endAside closes a turn that no goroutine of this process works on. The lease is held.
+func (s *Session) endAside(e *ending, first *protocol.CancelRequested, done func(error)) {
+	open := s.next.turn(e.turn)
+	if open == nil {
+		s.afterFlights(func() { done(nil) })
+		return
+	}
+	var bodies []protocol.Body
+	if first != nil && open.Cancel == nil {
+		bodies = append(bodies, first)
+		was := open.Cancel
+		open.Cancel = first // the closing below tells its reason
+		defer func() { open.Cancel = was }()
+	}
+	bodies = append(bodies, s.closing(open, e)...)
+	terminal := bodies[len(bodies)-1]
+	s.append(lines(e.turn, bodies...), func(seq Seq, err error) {
+		if err == nil {
+			o := outcome(e.turn, terminal)
+			o.Seq = seq
+			s.tellWatchers(o)
+		}
+		done(err)
+	})
+}
+
+// ActionReply answers an action of an execution.
+type ActionReply struct {
+	Option func(options []protocol.Option) (id string, ok bool) // picks an option of an approval; false: the answer does not fit
+	Words  string                                               // answers a question; "" declines
+}
+
+// Errors of RespondAction beside those of the store.
+var (
+	// ErrReplyUnfit: the answer does not fit the action, which stays open.
+	ErrReplyUnfit = errors.New("answer does not fit the action")
+	// ErrNotAwaiting: the action is there, but the execution waits for no answer.
+	ErrNotAwaiting = errors.New("execution waits for no answer")
+)
+
+// RespondAction answers an action and returns once that is on disk. ActionNotFound, ActionAlreadyResolved, ErrNotAwaiting, ErrReplyUnfit.
+// reply is asked for only when the action can be answered; an error of it is returned and leaves the action open.
+func (s *Session) RespondAction(ctx context.Context, turn TurnID, action string, reply func() (ActionReply, error)) error {
+	return s.call(ctx, func(done func(error)) { s.respond(turn, action, reply, done) })
+}
+
+func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
+	s.exec.init()
+	open := s.next.turn(turn)
+	var a *Action
+	if open != nil {
+		a = open.action(action)
+	}
+	if a == nil || s.answered[action] || s.exec.answered[action] {
+		if s.exec.answered[action] || s.answered[action] || s.answeredBefore(turn, action) {
+			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
+			return
+		}
+		done(protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action))
+		return
+	}
+	if open.Cancel != nil {
+		done(protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action)) // dead: its execution is being cancelled
+		return
+	}
+	r, err := reply()
+	if err != nil {
+		done(err)
+		return
+	}
+	option := ""
+	if !a.Question {
+		var ok bool
+		if option, ok = r.Option(a.Approval.Options); !ok {
+			done(ErrReplyUnfit)
+			return
+		}
+	}
+	s.exec.answered[action] = true
+	settled := func(err error) {
+		delete(s.exec.answered, action)
+		if k := protocol.KindOf(err); err != nil && k == protocol.QuestionNotFound {
+			err = protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
+		}
+		done(err)
+	}
+	if a.Question {
+		s.AnswerQuestion(a.CallID, r.Words, settled)
+		return
+	}
+	s.resolveApproval(action, option, settled)
+}
+
+// answeredBefore looks in the log of a turn for the answer a client gave to an action.
+func (s *Session) answeredBefore(turn TurnID, action string) bool {
+	for after := int64(0); ; {
+		page, err := s.all.cfg.Store.ReadTurn(context.Background(), turn, after, 1024)
+		if err != nil || len(page) == 0 {
+			return false
+		}
+		for i := range page {
+			e := &page[i]
+			after = e.PortableFirst + int64(e.PortableCount) - 1
+			if e.Kind != protocol.KindApprovalResolved && e.Kind != protocol.KindUserQuestionAnswered {
+				continue
+			}
+			b, err := protocol.Decode(e)
+			if err != nil {
+				continue
+			}
+			switch b := b.(type) {
+			case *protocol.ApprovalResolved:
+				if b.ActionID == action {
+					return true
+				}
+			case *protocol.UserQuestionAnswered:
+				if b.More.ActionID == action {
+					return true
+				}
+			}
+		}
+	}
+}
+
+// offers reports whether a turn with limits may use a tool.
+func (l *ExecutionLimits) offers(name string) bool {
+	return l == nil || l.Tools == nil || slices.Contains(l.Tools, name)
+}
+
+// checkTokens fails a turn that used more tokens than its execution may.
+func (w *work) checkTokens() error {
+	most := w.t.limits
+	if most == nil || most.Tokens == 0 {
+		return nil
+	}
+	var newest *protocol.Stats
+	if err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { newest = st.Stats }); err != nil {
+		return err
+	}
+	if newest != nil && newest != w.counted {
+		w.counted = newest
+		w.spent += newest.InputTokens + newest.OutputTokens
+	}
+	if w.spent > most.Tokens {
+		return executionFault(fmt.Sprintf("Execution exceeded maxTokens %d", most.Tokens))
+	}
+	return nil
+}
+
+// editorPrompts counts the prompts in line that editors asked for.
+func (s *Session) editorPrompts() int {
+	n := 0
+	for _, p := range s.queue {
+		if p.req.exec == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// besideEntry is one entry of an execution that runs beside the serial lane.
+type besideEntry struct {
+	seq  Seq
+	time time.Time
+	body protocol.Body
+}
+
+// aside keeps what a parallel provider's execution says until that ends: it joins the messages in one piece. It reports whether the entry
+// was dealt with.
+func (h *History) aside(e *Entry, b protocol.Body) bool {
+	if acc, ok := b.(*protocol.TurnAccepted); ok && acc.More.Parallel {
+		if h.beside == nil {
+			h.beside = map[TurnID][]besideEntry{}
+		}
+		h.beside[e.Turn] = []besideEntry{}
+		return true
+	}
+	held, ok := h.beside[e.Turn]
+	if !ok || e.Turn == "" {
+		return false
+	}
+	if !e.Kind.Info().Terminal {
+		h.beside[e.Turn] = append(held, besideEntry{e.Seq, e.Time, b})
+		return true
+	}
+	delete(h.beside, e.Turn)
+	for _, k := range held {
+		h.apply(k.seq, e.Turn, k.time, k.body)
+	}
+	return false
+}

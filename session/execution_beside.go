@@ -1,0 +1,496 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Runner is a provider of the parallel lane (docs/protocol/portable-2026-09-02.md section 9). Safe for concurrent use.
+type Runner interface {
+	// Run answers one execution and returns its final output. ctx ends when the execution is cancelled; what Run does after the end
+	// of its execution is dropped. The text of an error is the text of run.failed.
+	Run(ctx context.Context, x *Execution) (final string, err error)
+}
+
+// CleanupRunner is a Runner with a cancel hook, called once for each execution that is cancelled, also when Run was never called.
+type CleanupRunner interface {
+	Runner
+	Cancel(ctx context.Context, turn TurnID, reason *string) error
+}
+
+// ExecutionOptions bound the executions of a process.
+type ExecutionOptions struct {
+	Cleanup time.Duration // of a cancel hook; 0 is 10 s
+	Mask    func(text string) string
+}
+
+// SetExecutions sets the bounds of executions. Call it before any session is used.
+func (ss *Sessions) SetExecutions(o ExecutionOptions) { ss.execution = o }
+
+func (ss *Sessions) cleanup() time.Duration {
+	if ss.execution.Cleanup > 0 {
+		return ss.execution.Cleanup
+	}
+	return defaultCleanup
+}
+
+// besideRun is an execution of a parallel provider in this process. Its fields belong to the session's goroutine. It owns the goroutine of Run
+// and that of the cancel hook; the first ends with Run, the second is left alone after the cleanup timeout.
+type besideRun struct {
+	s        *Session
+	turn     TurnID
+	req      *ExecutionRequest
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	message  string
+	chars    int
+	text     []byte
+	ids      map[string]bool        // of artifacts
+	answers  map[string]chan answer // open actions
+	fault    *Failure               // the first thing the provider did that it must not
+	begun    bool                   // Run was called, or is about to be
+	returned bool
+	over     bool // its end was handed to the store
+	ended    bool // its end is on disk
+	hook     bool // cleanup has begun
+}
+
+// besideLine puts an execution of a parallel provider in line and starts what has room.
+func (s *Session) besideLine(turn TurnID, req *ExecutionRequest) {
+	run := &besideRun{s: s, turn: turn, req: req, message: s.all.cfg.IDs.Hex32(), ids: map[string]bool{}, answers: map[string]chan answer{}}
+	run.ctx, run.cancel = context.WithCancelCause(context.Background())
+	s.exec.runs[turn] = run
+	s.exec.line = append(s.exec.line, run)
+	s.startBeside()
+}
+
+// startBeside starts as many executions as there is room for.
+func (s *Session) startBeside() {
+	for len(s.exec.line) > 0 && s.exec.beginning < maxBeside && !s.stopping {
+		run := s.exec.line[0]
+		s.exec.line = s.exec.line[1:]
+		if run.over || run.hook {
+			continue
+		}
+		run.begun = true
+		s.exec.beginning++
+		run.start()
+	}
+}
+
+func (run *besideRun) start() {
+	s := run.s
+	msg := &protocol.UserMessage{}
+	msg.More.ID, msg.More.Text, msg.More.Origin = s.all.cfg.IDs.Hex32(), run.req.Input, protocol.OriginUser
+	started := &protocol.TurnStarted{
+		UserMessageChars: protocol.CharLen(run.req.Input), Operation: protocol.OpPrompt, Origin: protocol.OriginUser, UserMessageID: msg.More.ID,
+		Input: protocol.Prefix(run.req.Input, 8000),
+	}
+	started.InputTruncated = len(started.Input) < len(run.req.Input)
+	started.More.Provider = run.req.Provider
+	s.append(lines(run.turn, msg, started), func(_ Seq, err error) {
+		if err != nil { // it has not begun: its end is what can still be tried
+			run.returned = true
+			run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault(messageOf(err))}, nil)
+			return
+		}
+		go run.work()
+	})
+}
+
+// work calls the provider. It ends when that returns.
+func (run *besideRun) work() {
+	x := &Execution{Turn: run.turn, Session: run.s.ID, Input: run.req.Input, Config: run.req.Config, run: run}
+	final, err := func() (final string, err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				run.s.log().Error("panic in provider", "turn", run.turn, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+				err = errors.New("Provider crashed")
+			}
+		}()
+		return run.req.Runner.Run(run.ctx, x)
+	}()
+	run.s.post(func() { run.finish(final, err) })
+}
+
+// finish takes what the provider returned, unless the execution is being cancelled.
+func (run *besideRun) finish(final string, err error) {
+	run.returned = true
+	open := run.s.next.turn(run.turn)
+	switch {
+	case run.over || open == nil || open.Cancel != nil || run.hook:
+	case run.fault != nil:
+		run.end(&ending{turn: run.turn, kind: endFailed, failure: run.fault}, nil)
+	case err != nil:
+		run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault(run.words(err))}, nil)
+	case len(open.Actions) > 0:
+		run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault("Provider finished with an unresolved action")}, nil)
+	default:
+		run.end(nil, &final)
+	}
+	run.free()
+}
+
+// words is the text of a provider's error: one that fits a client.
+func (run *besideRun) words(err error) string {
+	text := err.Error()
+	if mask := run.s.all.execution.Mask; mask != nil {
+		text = mask(text)
+	}
+	if len(text) > 4096 {
+		text = strings.ToValidUTF8(text[:4096], "")
+	}
+	if text == "" {
+		return executionFailed
+	}
+	return text
+}
+
+// end appends the end of the execution: e, or success with final.
+func (run *besideRun) end(e *ending, final *string) {
+	s := run.s
+	open := s.next.turn(run.turn)
+	if open == nil || run.over {
+		return
+	}
+	run.over = true
+	var bodies []protocol.Body
+	if final != nil {
+		if run.chars > 0 {
+			m := &protocol.AssistantMessageCompleted{Content: string(run.text), ContentChars: run.chars, MessageID: run.message}
+			m.More.Parallel = true
+			bodies = append(bodies, m)
+		}
+		done := &protocol.TurnCompleted{DurationMS: max(0, s.all.now().Sub(open.StartedAt).Milliseconds())}
+		done.More.StopReason, done.More.FinalOutput = stopEndTurn, final
+		bodies = append(bodies, done)
+	} else {
+		bodies = s.closing(open, e)
+	}
+	terminal := bodies[len(bodies)-1]
+	s.append(lines(run.turn, bodies...), func(seq Seq, err error) {
+		if err != nil { // it is told nothing until its end can be stored
+			run.over = false
+			if s.stopping {
+				run.returned, run.ended = true, true
+				run.free()
+				return
+			}
+			s.after(time.Second, func() { run.end(e, final) })
+			return
+		}
+		run.ended = true
+		run.cancel(errors.New("execution has ended"))
+		o := outcome(run.turn, terminal)
+		o.Seq = seq
+		s.tellWatchers(o)
+		if !run.returned { // its lane is freed all the same after a while
+			s.after(s.all.cleanup(), func() {
+				run.returned = true
+				run.free()
+			})
+		}
+		run.free()
+	})
+}
+
+// free gives the lane back once the end is on disk and the provider has returned.
+func (run *besideRun) free() {
+	s := run.s
+	if !run.ended || !run.returned && run.begun || s.exec.runs[run.turn] != run {
+		return
+	}
+	delete(s.exec.runs, run.turn)
+	if run.begun {
+		s.exec.beginning--
+	}
+	s.startBeside()
+	s.settleDown()
+}
+
+// stop cancels the execution. done is called once the request is on disk.
+func (run *besideRun) stop(r CancelRequest, done func(error)) {
+	s := run.s
+	open := s.next.turn(run.turn)
+	if open == nil || run.over {
+		done(errNoTurn())
+		return
+	}
+	if open.Cancel != nil || run.hook {
+		done(nil)
+		return
+	}
+	run.hook = true
+	for i, q := range s.exec.line {
+		if q == run {
+			s.exec.line = append(s.exec.line[:i:i], s.exec.line[i+1:]...)
+			break
+		}
+	}
+	s.append(lines(run.turn, cancelBody(r)), func(_ Seq, err error) {
+		done(err)
+		if err != nil {
+			run.hook = false
+			return
+		}
+		run.cancel(errCancelled)
+		run.clean(r)
+	})
+}
+
+// clean runs the provider's hook, bounded, and ends the execution.
+func (run *besideRun) clean(r CancelRequest) {
+	s := run.s
+	end := func(text string) {
+		run.end(&ending{turn: run.turn, kind: endCancelled, cleanup: text}, nil)
+	}
+	hook, ok := run.req.Runner.(CleanupRunner)
+	if !ok {
+		end("")
+		return
+	}
+	limit := s.all.cleanup()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	var reason *string
+	if r.Given {
+		reason = &r.Reason
+	}
+	result := make(chan string, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				s.log().Error("panic in cancel hook", "turn", run.turn, "panic", fmt.Sprint(p))
+				result <- "Provider crashed"
+			}
+		}()
+		if err := hook.Cancel(ctx, run.turn, reason); err != nil {
+			result <- run.words(err)
+			return
+		}
+		result <- ""
+	}()
+	go func() { // ends with the hook or its time
+		defer cancel()
+		text := ""
+		select {
+		case text = <-result:
+		case <-ctx.Done():
+			text = "provider cleanup timed out after " + limit.String()
+		}
+		s.post(func() { end(text) })
+	}()
+}
+
+// Execution is a running execution, as its provider sees it.
+type Execution struct {
+	Turn    TurnID
+	Session SessionID
+	Input   string
+	Config  json.RawMessage
+
+	run *besideRun
+}
+
+// Types of events a provider may emit.
+const (
+	EmitDelta    = "output.text.delta"
+	EmitArtifact = "artifact.created"
+	EmitEvent    = "provider.event"
+)
+
+const maxEventBytes = 8 << 20
+
+// Emit tells an event and returns once it is in the log. An event that must not be emitted fails the execution, whatever the provider does
+// with the error. After the end it does nothing and returns an error.
+func (x *Execution) Emit(kind string, data json.RawMessage) error {
+	return x.do(func(open *OpenTurn, done func(error)) {
+		b, bad := x.body(kind, data)
+		if bad != "" {
+			x.violate(bad, done)
+			return
+		}
+		x.run.s.append(lines(x.Turn, b), func(_ Seq, err error) { done(err) })
+	})
+}
+
+// do runs f on the session's goroutine while the execution is open.
+func (x *Execution) do(f func(open *OpenTurn, done func(error))) error {
+	ch := make(chan error, 1)
+	run := x.run
+	if !run.s.post(func() {
+		open := run.s.next.turn(x.Turn)
+		switch {
+		case open == nil || run.over:
+			ch <- errTurnGone
+		case run.fault != nil:
+			ch <- run.fault
+		default:
+			f(open, func(err error) { ch <- err })
+		}
+	}) {
+		return errTurnGone
+	}
+	return <-ch
+}
+
+// violate ends the execution because of what its provider did.
+func (x *Execution) violate(text string, done func(error)) {
+	x.run.fault = executionFault(text)
+	x.run.cancel(x.run.fault)
+	done(x.run.fault)
+}
+
+func (x *Execution) body(kind string, data json.RawMessage) (protocol.Body, string) {
+	switch {
+	case kind != EmitDelta && kind != EmitArtifact && kind != EmitEvent:
+		return nil, "Provider emitted a reserved or unknown event type"
+	case len(data) > maxEventBytes || protocol.Deeper([]byte(data), 256) || !json.Valid(data) || data[0] != '{':
+		return nil, "Provider emitted invalid JSON event data"
+	}
+	switch kind {
+	case EmitDelta:
+		var d struct {
+			Text *string `json:"text"`
+		}
+		if json.Unmarshal(data, &d) != nil || d.Text == nil {
+			return nil, "Provider emitted an invalid text delta"
+		}
+		b := &protocol.AssistantDelta{Text: *d.Text}
+		b.More.MessageID, b.More.Offset = x.run.message, x.run.chars
+		x.run.text = append(x.run.text, *d.Text...)
+		x.run.chars += protocol.CharLen(*d.Text)
+		return b, ""
+	case EmitArtifact:
+		var d struct {
+			ID        *string          `json:"id"`
+			Name      *string          `json:"name"`
+			MediaType *string          `json:"mediaType"`
+			URI       *string          `json:"uri,omitempty"`
+			Metadata  *json.RawMessage `json:"metadata,omitempty"`
+		}
+		full := func(s *string) bool { return s != nil && *s != "" }
+		if json.Unmarshal(data, &d) != nil || !full(d.ID) || !full(d.Name) || !full(d.MediaType) || d.URI != nil && *d.URI == "" ||
+			d.Metadata != nil && (*d.Metadata)[0] != '{' {
+			return nil, "Provider emitted an invalid artifact descriptor"
+		}
+		if x.run.ids[*d.ID] {
+			return nil, "Provider emitted duplicate artifact id: " + protocol.Prefix(*d.ID, 200)
+		}
+		x.run.ids[*d.ID] = true
+		b := &protocol.ArtifactCreated{}
+		b.More.Artifact = protocol.MustMarshal(d)
+		return b, ""
+	}
+	b := &protocol.ProviderEvent{}
+	b.More.Data = data
+	return b, ""
+}
+
+// ActionAsk is what a provider asks a person.
+type ActionAsk struct {
+	Input       bool // a question; else an approval
+	Title       string
+	Description string
+	Payload     json.RawMessage // an object, of an approval; nil is {}
+}
+
+// Pending is an action that waits for its answer.
+type Pending struct {
+	x  *Execution
+	ch chan answer
+}
+
+// Answer is what a person said.
+type Answer struct {
+	Approved bool
+	Text     string // of a question; "" when it was declined
+}
+
+// Ask puts an action to whoever watches and returns once it is in the log.
+func (x *Execution) Ask(a ActionAsk) (*Pending, error) {
+	p := &Pending{x: x, ch: make(chan answer, 1)}
+	err := x.do(func(open *OpenTurn, done func(error)) {
+		switch {
+		case a.Title == "" || len(a.Payload) > 0 && (!json.Valid(a.Payload) || a.Payload[0] != '{'):
+			x.violate("Provider requested an invalid action", done)
+			return
+		case open.Cancel != nil:
+			done(errCancelled)
+			return
+		case len(open.Actions) > 0:
+			done(errors.New("INVALID_STATE"))
+			return
+		}
+		s := x.run.s
+		id := s.all.cfg.IDs.Hex32()
+		x.run.answers[id] = p.ch
+		var b protocol.Body
+		if a.Input {
+			q := &protocol.UserQuestionRequested{ToolCallID: id, Question: a.Title}
+			q.More.ActionID = id
+			b = q
+		} else {
+			ask := &protocol.ApprovalRequested{ActionID: id, ToolCallID: id, Title: a.Title, Arguments: a.Payload, Options: yesOrNo()}
+			if len(ask.Arguments) == 0 {
+				ask.Arguments = json.RawMessage("{}")
+			}
+			ask.More.Description, ask.More.QuestionEventID = a.Description, s.all.cfg.IDs.Hex32()
+			b = ask
+		}
+		s.append(lines(x.Turn, b), func(_ Seq, err error) { done(err) })
+	})
+	return p, err
+}
+
+func yesOrNo() []protocol.Option {
+	return []protocol.Option{{ID: "allow_once", Label: "Allow once", Kind: "allow_once"}, {ID: "reject_once", Label: "Reject once", Kind: "reject_once"}}
+}
+
+// Wait returns the answer, or the cause of ctx.
+func (p *Pending) Wait(ctx context.Context) (Answer, error) {
+	select {
+	case a := <-p.ch:
+		return Answer{Approved: a.allowed, Text: a.text}, nil
+	case <-ctx.Done():
+		return Answer{}, context.Cause(ctx)
+	}
+}
+
+// resolveBeside stores the answer to an action of a parallel provider that runs here; false when none does.
+func (s *Session) resolveBeside(turn TurnID, action string, b protocol.Body, got answer, done func(error)) bool {
+	run := s.exec.runs[turn]
+	if run == nil {
+		return false
+	}
+	if run.hook || run.over {
+		done(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action))
+		return true
+	}
+	s.append(lines(turn, b), func(_ Seq, err error) {
+		if ch := run.answers[action]; err == nil && ch != nil {
+			delete(run.answers, action)
+			ch <- got
+		}
+		done(err)
+	})
+	return true
+}
+
+// stopExecutions cancels what runs beside the serial lane, because the runtime ends. What has not started stays in line in the log.
+func (s *Session) stopExecutions() {
+	for _, run := range s.exec.runs {
+		if !run.begun {
+			delete(s.exec.runs, run.turn)
+			continue
+		}
+		run.stop(CancelRequest{Turn: run.turn, Reason: protocol.ReasonShutdown}, func(error) {})
+	}
+	s.exec.line = nil
+}

@@ -1,0 +1,187 @@
+package acp
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+func TestEveryKindOfEntryIsToldAsTheCatalogueSays(t *testing.T) {
+	for i := range protocol.Catalogue {
+		k := protocol.Kind(i)
+		if !k.Known() {
+			continue
+		}
+		row := &told[k]
+		if want := k.Info().ACP; row.update != want {
+			t.Errorf("%s is told as %q, the catalogue says %q", k, row.update, want)
+		}
+		if row.tell == nil && row.update != "" && k != protocol.KindCommandsChanged {
+			t.Errorf("%s is to be told as %s and is not", k, row.update)
+		}
+	}
+}
+
+// log makes entries as a session stores them.
+type log struct {
+	t       *testing.T
+	entries []protocol.Entry
+}
+
+func (l *log) add(bodies ...protocol.Body) *log {
+	l.t.Helper()
+	for _, b := range bodies {
+		e, err := protocol.Encode(protocol.Head{Time: time.Unix(int64(len(l.entries)), 0).UTC(), EventID: strings.Repeat("e", 32), Session: "s1", Turn: "t1"}, b)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		e.Seq = protocol.Seq(len(l.entries) + 1)
+		l.entries = append(l.entries, e)
+	}
+	return l
+}
+
+func delta(id string, at int, text string) protocol.Body {
+	b := &protocol.AssistantDelta{Text: text}
+	b.More.MessageID, b.More.Offset = id, at
+	return b
+}
+
+func message(id, text string) protocol.Body {
+	return &protocol.AssistantMessageCompleted{Content: text, ContentChars: protocol.CharLen(text), MessageID: id}
+}
+
+// texts adds up what was told of each message.
+func texts(t *testing.T, told []Told) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for i := range told {
+		if c := told[i].Chunk; c != nil {
+			out[c.Kind+" "+c.MessageID] += c.Text
+		}
+	}
+	return out
+}
+
+func TestWhatIsToldOfAMessageAddsUpHoweverItComes(t *testing.T) {
+	pieces := []protocol.Body{delta("m1", 0, "aé"), delta("m1", 2, "\u4e16😀"), delta("m1", 4, "end")}
+	whole := message("m1", "aé\u4e16😀end")
+	for name, bodies := range map[string][]protocol.Body{
+		"all pieces":              append(append([]protocol.Body{}, pieces...), whole),
+		"the fact alone":          {whole},
+		"the first piece gone":    {pieces[1], pieces[2], whole},
+		"a piece in between gone": {pieces[0], pieces[2], whole},
+		"a piece twice":           {pieces[0], pieces[0], pieces[1], whole},
+	} {
+		for _, merge := range []bool{false, true} {
+			l := (&log{t: t}).add(bodies...)
+			tell := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+			if got := texts(t, tell.Tell(nil, l.entries, merge))["agent_message_chunk m1"]; got != "aé\u4e16😀end" {
+				t.Errorf("%s, merge %v: %q", name, merge, got)
+			}
+		}
+	}
+}
+
+func TestATextThatDoesNotBeginAsToldIsToldWholeUnderAnotherID(t *testing.T) {
+	l := (&log{t: t}).add(delta("m1", 0, "wrong"), message("m1", "right and more"))
+	got := texts(t, NewTeller("s1", "/w", ClientCapabilities{}, nil).Tell(nil, l.entries, false))
+	if got["agent_message_chunk m1"] != "wrong" || got["agent_message_chunk m1-whole"] != "right and more" {
+		t.Errorf("told %v", got)
+	}
+}
+
+func TestAFollowerThatJoinsInTheMiddleIsToldTheRest(t *testing.T) {
+	l := (&log{t: t}).add(delta("m1", 5, " you"), message("m1", "hello you"))
+	tell := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+	tell.Resume("t1", "m1", "hello")
+	if got := texts(t, tell.Tell(nil, l.entries, false))["agent_message_chunk m1"]; got != " you" {
+		t.Errorf("told %q", got)
+	}
+}
+
+func TestACursorIsCarriedByAFactsLastUpdateOrTheNextOne(t *testing.T) {
+	l := (&log{t: t}).add(&protocol.TurnStarted{}, delta("m1", 0, "a"), delta("m1", 1, "b"), message("m1", "abc"), message("m2", ""), &protocol.TurnCompleted{})
+	tell := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+	var got []protocol.Seq
+	for _, told := range tell.Tell(nil, l.entries, false) {
+		got = append(got, told.Cursor)
+	}
+	if len(got) != 3 || got[0] != 1 || got[1] != 0 || got[2] != 4 || tell.Owed() != 6 {
+		t.Errorf("cursors %v, owed %d", got, tell.Owed())
+	}
+}
+
+func requested(id, name, args string) protocol.Body {
+	return &protocol.ToolRequested{ToolCallID: id, ToolName: name, Arguments: json.RawMessage(args)}
+}
+
+func TestAnEditShowsItsDiffBeforeAndAfterAndAPlanIsNoCall(t *testing.T) {
+	before, after := "old\n", "new\n"
+	change := &protocol.FileChange{ToolCallID: "c1", FilePath: "/w/a.txt"}
+	change.More.OldText, change.More.NewText = &before, &after
+	l := (&log{t: t}).add(
+		requested("c1", "edit_file", `{"path":"a.txt","old_str":"old","new_str":"new"}`), &protocol.ToolCallStarted{ToolCallID: "c1", ToolName: "edit_file"}, change,
+		&protocol.ToolResult{ToolCallID: "c1", ToolName: "edit_file", Status: "completed", Result: `{"ok":true,"tool":"edit_file","data":"done"}`},
+		requested("c2", "update_plan", `{}`), &protocol.PlanUpdated{Plan: []protocol.PlanStep{{Step: "one", Status: "completed"}, {Step: "two", Status: "cancelled"}}},
+		&protocol.ToolCallStarted{ToolCallID: "c2", ToolName: "update_plan"}, &protocol.ToolResult{ToolCallID: "c2", ToolName: "update_plan", Status: "completed", Result: `{}`},
+	)
+	var got []string
+	for _, told := range NewTeller("s1", "/w", ClientCapabilities{}, nil).Tell(nil, l.entries, false) {
+		got = append(got, string(told.Raw()))
+	}
+	want := []string{
+		`{"sessionUpdate":"tool_call","toolCallId":"c1","title":"Edit a.txt","name":"edit_file","kind":"edit","status":"pending","content":[{"type":"diff","path":"/w/a.txt","oldText":"old","newText":"new"}],"locations":[{"path":"/w/a.txt"}],"rawInput":{"path":"a.txt","old_str":"old","new_str":"new"}}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"in_progress"}`,
+		`{"sessionUpdate":"tool_call_update","toolCallId":"c1","status":"completed","content":[{"type":"diff","path":"/w/a.txt","oldText":"old\n","newText":"new\n"}],"locations":[{"path":"/w/a.txt"}],"rawOutput":{"ok":true,"tool":"edit_file","data":"done"}}`,
+		`{"sessionUpdate":"plan","entries":[{"content":"one","priority":"medium","status":"completed"}]}`,
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("told\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestAReplayTellsWholeMessagesAndEndsWithWhatIsOpen(t *testing.T) {
+	ask := &protocol.ApprovalRequested{ActionID: "a1", ToolCallID: "c2", ToolName: "bash", Title: "run"}
+	said := &protocol.UserMessage{}
+	said.More.ID, said.More.Text, said.More.Origin = "u1", "hi", protocol.OriginUser
+	l := (&log{t: t}).add(
+		said, delta("m1", 0, "a"), delta("m1", 1, "b"), message("m1", "ab"), requested("c1", "bash", `{"command":"true"}`),
+		&protocol.ToolResult{ToolCallID: "c1", ToolName: "bash", Status: "completed", Result: `{"ok":true,"data":{"stdout":"out"}}`},
+		requested("c2", "bash", `{"command":"ls"}`), ask,
+	)
+	for _, alive := range []bool{true, false} {
+		tell := NewTeller("s1", "/w", ClientCapabilities{}, func(protocol.TurnID) bool { return true })
+		tell.Replay(false)
+		told := tell.Tell(nil, l.entries, false)
+		told, asks := tell.EndReplay(told, Open{Turn: "t1", Message: "m2", Text: "so far", Alive: alive})
+		got := texts(t, told)
+		if got["user_message_chunk u1"] != "hi" || got["agent_message_chunk m1"] != "ab" || got["agent_message_chunk m2"] != "so far" {
+			t.Errorf("alive %v: told %v", alive, got)
+		}
+		last := string(told[len(told)-1].Raw())
+		if failed := strings.Contains(last, `"toolCallId":"c2","status":"failed"`); failed == alive {
+			t.Errorf("alive %v: ends with %s", alive, last)
+		}
+		if (len(asks) == 1) != alive {
+			t.Errorf("alive %v: %d asks", alive, len(asks))
+		}
+	}
+}
+
+func TestALongMessageIsCutBetweenCharacters(t *testing.T) {
+	text := strings.Repeat("é", maxPiece)
+	l := (&log{t: t}).add(message("m1", text))
+	told := NewTeller("s1", "/w", ClientCapabilities{}, nil).Tell(nil, l.entries, false)
+	if len(told) < 2 || texts(t, told)["agent_message_chunk m1"] != text {
+		t.Errorf("%d chunks that do not add up", len(told))
+	}
+	for i := range told {
+		if n := len(told[i].Raw()); n > 4<<20 {
+			t.Errorf("a line of %d bytes", n)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package acp
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// progressEvery bounds how often progress of one call is told.
+const progressEvery = 250 * time.Millisecond
+
+// hidden reports whether a tool is told of by other updates only.
+func hidden(name string) bool { return name == "update_plan" }
+
+// announce tells a call, once.
+func (t *Teller) announce(dst []Told, turn protocol.TurnID, c CallUpdate) []Told {
+	t.calls[c.ID] = &callTold{turn: turn}
+	t.order = append(t.order, c.ID)
+	return update(dst, Call{ToolCall, c})
+}
+
+// call finds a call, and announces it where that was not done and the client does not know it; nil says that nothing is told of it.
+func (t *Teller) call(dst []Told, turn protocol.TurnID, id, name string) ([]Told, *callTold) {
+	c := t.calls[id]
+	switch {
+	case hidden(name) || c != nil && c.hidden:
+		return dst, nil
+	case c == nil && t.knows:
+		c = &callTold{turn: turn}
+		t.calls[id] = c
+		t.order = append(t.order, id)
+	case c == nil:
+		dst = t.announce(dst, turn, Describe(t.Root, id, name, nil))
+	case c.known != nil:
+		dst = t.announce(dst, turn, *c.known)
+	}
+	return dst, t.calls[id]
+}
+
+func toolRequested(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
+	r := b.(*protocol.ToolRequested)
+	if hidden(r.ToolName) {
+		t.calls[r.ToolCallID] = &callTold{turn: e.Turn, hidden: true}
+		return dst
+	}
+	c := Describe(t.Root, r.ToolCallID, r.ToolName, r.Arguments)
+	if r.More.Title != "" {
+		c.Title = r.More.Title
+	}
+	if r.More.ToolKind != "" {
+		c.Kind = r.More.ToolKind
+	}
+	return t.announce(dst, e.Turn, c)
+}
+
+func toolStarted(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
+	s := b.(*protocol.ToolCallStarted)
+	dst, c := t.call(dst, e.Turn, s.ToolCallID, s.ToolName)
+	if c == nil {
+		return dst
+	}
+	c.started = true
+	if t.replay {
+		return dst
+	}
+	return update(dst, Call{ToolCallUpdate, CallUpdate{ID: s.ToolCallID, Status: StatusInProgress}})
+}
+
+func toolProgress(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
+	p := b.(*protocol.ToolProgress)
+	if last, ok := t.progress[p.ToolCallID]; t.replay || ok && e.Time.Sub(last) < progressEvery {
+		return dst
+	}
+	shown := p.More.Content
+	if shown == "" {
+		shown = p.Payload.Message
+	}
+	if len(shown) > maxProgress {
+		shown = middle(shown[len(shown)-len(cut(shown, maxProgress)):])
+	}
+	dst, c := t.call(dst, e.Turn, p.ToolCallID, p.ToolName)
+	if c == nil || shown == "" {
+		return dst
+	}
+	t.progress[p.ToolCallID] = e.Time
+	return update(dst, Call{ToolCallUpdate, CallUpdate{ID: p.ToolCallID, Status: StatusInProgress, Content: textCall(shown)}})
+}
+
+// fileChange keeps what was changed for the call's result, which shows all of it.
+func fileChange(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
+	f := b.(*protocol.FileChange)
+	var c CallContent
+	if f.More.NewText != nil {
+		c.Diff = &Diff{Path: f.FilePath, Old: f.More.OldText, New: *f.More.NewText}
+	} else {
+		text := f.FilePath
+		for _, l := range f.Lines {
+			sign := "+"
+			if l.Kind == "removed" {
+				sign = "-"
+			}
+			text += "\n" + sign + l.Text
+		}
+		shown := TextContent(middle(text))
+		c.Content = &shown
+	}
+	t.diffs[f.ToolCallID] = append(t.diffs[f.ToolCallID], c)
+	return dst
+}
+
+func toolResult(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
+	r := b.(*protocol.ToolResult)
+	shown := t.diffs[r.ToolCallID]
+	delete(t.diffs, r.ToolCallID)
+	delete(t.progress, r.ToolCallID)
+	dst, c := t.call(dst, e.Turn, r.ToolCallID, r.ToolName)
+	t.closed(r.ToolCallID)
+	if c == nil {
+		return dst
+	}
+	u := CallUpdate{ID: r.ToolCallID, Status: StatusCompleted, Content: shown}
+	if r.Status != protocol.ToolCompleted {
+		u.Status = StatusFailed
+	}
+	if len(shown) == 0 || u.Status == StatusFailed {
+		if text := resultText(r.Result); text != "" {
+			u.Content = append(u.Content, textCall(text)...)
+		}
+	}
+	if json.Valid([]byte(r.Result)) {
+		u.RawOutput = json.RawMessage(r.Result)
+	}
+	for _, d := range shown {
+		if d.Diff != nil {
+			u.Locations = append(u.Locations, Location{Path: d.Diff.Path})
+		}
+	}
+	return update(dst, Call{ToolCallUpdate, u})
+}
+
+// closed forgets a call that has ended.
+func (t *Teller) closed(id string) {
+	if i := slices.Index(t.order, id); i >= 0 {
+		t.order = slices.Delete(t.order, i, i+1)
+	}
+	delete(t.calls, id)
+}
+
+func approvalRequested(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
+	a := b.(*protocol.ApprovalRequested)
+	id := a.ToolCallID
+	if id == "" {
+		id = a.ActionID
+	}
+	dst, c := t.call(dst, e.Turn, id, a.ToolName)
+	if c != nil && id == a.ActionID {
+		c.made = true
+	}
+	return t.ask(dst, &Ask{Action: a.ActionID, CallID: id, Turn: e.Turn, Approval: a})
+}
+
+func questionRequested(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
+	q := b.(*protocol.UserQuestionRequested)
+	id := q.ToolCallID
+	if id == "" {
+		id = q.More.ActionID
+	}
+	dst, c := t.call(dst, e.Turn, id, "ask_user_question")
+	if c != nil && id == q.More.ActionID {
+		c.made = true
+	}
+	return t.ask(dst, &Ask{Action: q.More.ActionID, CallID: id, Turn: e.Turn, Question: q})
+}
+
+func (t *Teller) ask(dst []Told, a *Ask) []Told {
+	t.asks = append(t.asks, a)
+	if t.replay {
+		return dst
+	}
+	return append(dst, Told{Ask: a})
+}
+
+// answered closes an action, and the call that was announced for it alone.
+func (t *Teller) answered(dst []Told, action, status string) []Told {
+	i := slices.IndexFunc(t.asks, func(a *Ask) bool { return a.Action == action })
+	if i >= 0 {
+		t.asks = slices.Delete(t.asks, i, i+1)
+	}
+	if !t.replay {
+		dst = append(dst, Told{Resolved: action})
+	}
+	if c := t.calls[action]; c != nil && c.made {
+		t.closed(action)
+		dst = update(dst, Call{ToolCallUpdate, CallUpdate{ID: action, Status: status}})
+	}
+	return dst
+}
+
+func approvalResolved(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
+	r := b.(*protocol.ApprovalResolved)
+	status := StatusFailed
+	if r.Outcome == protocol.OutcomeAllowed {
+		status = StatusCompleted
+	}
+	return t.answered(dst, r.ActionID, status)
+}
+
+func questionAnswered(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
+	return t.answered(dst, b.(*protocol.UserQuestionAnswered).More.ActionID, StatusCompleted)
+}
+
+// Open is what a replay ends with: the open turn of the session, as it stood where the replay ends.
+type Open struct {
+	Turn    protocol.TurnID
+	Message string // being said
+	Text    string // of it so far
+	Alive   bool   // somebody works on it, or it waits for an answer
+}
+
+// EndReplay adds to dst what closes a replay: the text so far of what is being said, how open calls stand, the usage. It goes on as live. The
+// actions that are open are to be asked again.
+func (t *Teller) EndReplay(dst []Told, open Open) ([]Told, []*Ask) {
+	for turn, h := range t.thought {
+		dst = t.sofar(dst, h, ThoughtChunk, thoughtID(h.id))
+		if turn != open.Turn {
+			delete(t.thought, turn)
+		}
+	}
+	if open.Text != "" {
+		t.text[open.Turn] = &heard{id: open.Message, sofar: []byte(open.Text)}
+	}
+	for _, h := range t.text {
+		dst = t.sofar(dst, h, AgentChunk, h.id)
+	}
+	for _, id := range t.order {
+		c := t.calls[id]
+		switch {
+		case c.turn == open.Turn && !open.Alive:
+			dst = update(dst, Call{ToolCallUpdate, CallUpdate{ID: id, Status: StatusFailed, Content: textCall("interrupted")}})
+		case c.started && !slices.ContainsFunc(t.asks, func(a *Ask) bool { return a.CallID == id }):
+			dst = update(dst, Call{ToolCallUpdate, CallUpdate{ID: id, Status: StatusInProgress}})
+		}
+	}
+	dst = t.used(dst)
+	t.replay = false
+	var asks []*Ask
+	for _, a := range t.asks {
+		if a.Turn != open.Turn || open.Alive {
+			asks = append(asks, a)
+		}
+	}
+	return dst, asks
+}
+
+// sofar tells what there is of an open message.
+func (t *Teller) sofar(dst []Told, h *heard, kind, shown string) []Told {
+	text := string(h.sofar)
+	h.sofar, h.chars, h.sum = nil, protocol.CharLen(text), more(sum0, text)
+	return said(dst, kind, shown, text)
+}

@@ -52,6 +52,8 @@ type PromptRequest struct {
 	exec      TurnID // an execution that was accepted before; see Session.Execute
 	// Queued tells the 1-based place in the line whenever it changes. Runs on the session's goroutine and must not block.
 	Queued func(position int)
+	// Started tells the turn before anything of it is in the log. Runs on the session's goroutine and must not block.
+	Started func(turn TurnID)
 }
 
 // TurnFault is the error of a failed turn.
@@ -463,6 +465,9 @@ var errNothingDue = errors.New("nothing is due")
 func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
 	t := newTurn(s, turn, p, s.next.Sel)
 	t.transient = p.req.Transient
+	if p.req.Started != nil {
+		p.req.Started(turn)
+	}
 	s.appendKeyed(ls, keys, func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)

@@ -90,6 +90,7 @@ func (f *foreground) detach(ctx context.Context, call session.ToolCall, bg sessi
 	return f.handOff(ctx, bg, spec, free)
 }
 
+// spec is what the record of a task says of it.
 func (c *running) spec(started time.Time) session.JobSpec {
 	return session.JobSpec{
 		Command: c.request.command, CWD: filepath.ToSlash(c.cwd), Backend: c.tool.shell.backend, Executable: c.tool.shell.shown(),
@@ -115,7 +116,7 @@ func (f *foreground) handOff(ctx context.Context, bg session.Background, spec se
 		free()
 		res := f.stop(ctx, protocol.ToolCancelled)
 		switch {
-		case ctx.Err() != nil:
+		case res.ErrorType == "" || ctx.Err() != nil: // it has ended by itself meanwhile, or with its turn
 			return res, nil
 		case protocol.KindOf(err) == protocol.PersistenceError:
 			res.Status, res.ErrorType = protocol.ToolFailed, protocol.ErrTaskPersistence

@@ -216,6 +216,7 @@ func TestTheFolderOfACommandLiesInsideTheRootsOrIsConsentedTo(t *testing.T) {
 }
 
 func TestACancelledCommandTellsWhatItWroteAndLeavesNothing(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	made := filepath.Join(d.root, "made")
@@ -257,6 +258,7 @@ func TestACommandIsEndedWhenItsTimeIsUp(t *testing.T) {
 }
 
 func TestAGrandchildThatHoldsTheOutputIsEndedAndSaidSo(t *testing.T) {
+	t.Parallel()
 	d := newDesk(t)
 	began := time.Now()
 	data, res := d.call(t.Context(), t, args{"command": "echo done; sleep 431.25 &", "timeout_ms": 2500})

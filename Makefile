@@ -2,6 +2,7 @@
 
 FUZZTIME    ?= 60s
 CHAOSROUNDS ?= 10
+CHAOSKILLS  ?= 200
 ARGS        ?= --help
 
 # A build is a function of the sources: no paths, no C compiler. The version is the commit, read back with debug.ReadBuildInfo.
@@ -39,9 +40,10 @@ golden:
 	@grep -rlE --include='*_test.go' 'flag\.Bool\("update"' . | xargs -r -n1 dirname | sort -u | \
 	while read -r dir; do echo "== $$dir"; go test -count=1 "$$dir" -update || exit 1; done
 
-# Tests named TestChaos… play faults at random; `make test` runs each once, with 20 kills; this is 200.
+# Tests named TestChaos… play faults at random; `make test` runs each once, with a few kills; this is 200 kills of each.
 chaos:
-	go test -run '^TestChaos' -count=$(CHAOSROUNDS) -timeout 60m ./...
+	go test -run '^TestChaos' -skip '^TestChaosTools' -count=$(CHAOSROUNDS) -timeout 60m ./...
+	go test -run '^TestChaosTools' -count=1 -timeout 60m -v ./cmd/rind -built -kills $(CHAOSKILLS)
 
 check: fmt lint tidy layers cross test
 

@@ -37,6 +37,7 @@ type wireLine struct {
 	Durability string          `json:"durability"`
 	Sequence   int64           `json:"sequence"`
 	Cursor     session.Seq     `json:"cursor"`
+	TaskCursor session.Seq     `json:"task_cursor"`
 	Event      json.RawMessage `json:"event"`
 	RequestID  int             `json:"request_id"`
 	Result     json.RawMessage `json:"result"`
@@ -55,9 +56,15 @@ type server struct {
 // serve starts a child on a data root, to be ended by Kill or by closing its input.
 func serve(t *testing.T, root, kill string, args ...string) *server {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"app-server"}, args...)...)
-	cmd.Dir = filepath.Join(root, "ws")
-	cmd.Env = []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + root, "PATH=" + os.Getenv("PATH"), "RIND_TEST_KILL=" + kill}
+	env := []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + root, "PATH=" + os.Getenv("PATH"), "RIND_TEST_KILL=" + kill}
+	return spawn(t, os.Args[0], filepath.Join(root, "ws"), env, args...)
+}
+
+// spawn starts a program as an app-server.
+func spawn(t *testing.T, program, dir string, env []string, args ...string) *server {
+	t.Helper()
+	cmd := exec.Command(program, append([]string{"app-server"}, args...)...)
+	cmd.Dir, cmd.Env = dir, env
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -168,31 +175,7 @@ var killPoints = []string{"before-begin", "after-insert", "before-commit", "afte
 func TestChaosKillAtAnyMomentLosesNothing(t *testing.T) {
 	root := chaosRoot(t, chaosScript())
 	var id string
-	received := map[session.Seq]string{} // durable events by cursor
-	texts := map[session.TurnID]string{} // text received by turn, since its last retry or resumption
-	var shown []string
-	take := func(lines []wireLine) {
-		for _, l := range lines {
-			if l.Kind != "event" {
-				continue
-			}
-			if l.Durability == "durable" && l.Cursor > 0 {
-				received[l.Cursor] = string(l.Event)
-			}
-			var e struct {
-				Type string         `json:"type"`
-				Turn session.TurnID `json:"turn_id"`
-				Text string         `json:"text"`
-			}
-			if json.Unmarshal(l.Event, &e) == nil && e.Type == "assistant_delta" {
-				texts[e.Turn] += e.Text
-			}
-		}
-		for _, s := range texts {
-			shown = append(shown, s)
-		}
-		clear(texts)
-	}
+	told := witness{received: map[session.Seq]string{}}
 	const rounds = 20
 	for round := range rounds {
 		kill := ""
@@ -228,8 +211,8 @@ func TestChaosKillAtAnyMomentLosesNothing(t *testing.T) {
 			return l.Kind == "response" && l.RequestID == 2 && kill == "" && rand.IntN(2) == 0
 		})
 		s.kill()
-		take(s.seen)
-		if len(received) > 0 && id == "" { // a draft that was shown nothing is not kept
+		told.take(s.seen)
+		if len(told.received) > 0 && id == "" { // a draft that was shown nothing is not kept
 			id = r.ID
 		}
 	}
@@ -247,11 +230,42 @@ func TestChaosKillAtAnyMomentLosesNothing(t *testing.T) {
 	if err := s.end(); err != nil {
 		t.Errorf("last server: %v", err)
 	}
-	take(s.seen)
-	checkChaos(t, root, session.SessionID(id), received, shown)
+	told.take(s.seen)
+	checkChaos(t, root, session.SessionID(id), &told)
 }
 
-func checkChaos(t *testing.T, root string, id session.SessionID, received map[session.Seq]string, shown []string) {
+// witness is what a client was told of a session by one process after the other.
+type witness struct {
+	received map[session.Seq]string // durable events by cursor, of the conversation and of tasks
+	shown    []string               // text, in one piece for each turn and process
+}
+
+// take notes what one process told.
+func (w *witness) take(lines []wireLine) {
+	texts := map[session.TurnID]string{}
+	for _, l := range lines {
+		if l.Kind != "event" {
+			continue
+		}
+		if l.Durability == "durable" {
+			w.received[max(l.Cursor, l.TaskCursor)] = string(l.Event)
+		}
+		var e struct {
+			Type string         `json:"type"`
+			Turn session.TurnID `json:"turn_id"`
+			Text string         `json:"text"`
+		}
+		if json.Unmarshal(l.Event, &e) == nil && e.Type == "assistant_delta" {
+			texts[e.Turn] += e.Text
+		}
+	}
+	for _, s := range texts {
+		w.shown = append(w.shown, s)
+	}
+}
+
+// checkChaos compares the log of a session whose turns have ended with what was told of it, and returns it.
+func checkChaos(t *testing.T, root string, id session.SessionID, told *witness) []session.Entry {
 	t.Helper()
 	store, err := openStore(filepath.Join(root, "sessions", "rind.db"))
 	if err != nil {
@@ -282,17 +296,18 @@ func checkChaos(t *testing.T, root string, id session.SessionID, received map[se
 			}
 		}
 	}
-	for cursor, event := range received {
+	for cursor, event := range told.received {
 		if kept[cursor] != event {
 			t.Errorf("event %d was received as\n%s\nand is kept as\n%s", cursor, event, kept[cursor])
 		}
 	}
-	for _, text := range shown {
+	for _, text := range told.shown {
 		if !strings.Contains(all.String(), text) {
 			t.Errorf("text was shown and is not kept: %q", text)
 		}
 	}
-	if len(received) < 20 {
-		t.Errorf("only %d durable events were received: the kills came too early to show anything", len(received))
+	if len(told.received) < 20 {
+		t.Errorf("only %d durable events were received: the kills came too early to show anything", len(told.received))
 	}
+	return es
 }

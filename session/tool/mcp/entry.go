@@ -83,7 +83,7 @@ func readEntry(raw json.RawMessage, c *Config) (entry, error) {
 		return e, errors.New("type must be http for a url")
 	}
 	var err error
-	v := &variables{env: c.Env}
+	v := &variables{env: c.Env, literal: c.Literal}
 	if w.Command != "" {
 		err = e.program(&w, v, c.Dir)
 	} else {
@@ -125,14 +125,10 @@ func (e *entry) program(w *written, v *variables, dir string) (err error) {
 	if err != nil {
 		return err
 	}
-	if rest, ok := strings.CutPrefix(cwd, "~/"); ok {
-		home, _ := v.look("HOME")
-		cwd = filepath.Join(home, rest)
+	e.dir = v.path(dir, cwd)
+	if filepath.ToSlash(e.command) != filepath.Base(e.command) { // else it is looked up in PATH
+		e.command = v.path(e.dir, e.command)
 	}
-	if !filepath.IsAbs(cwd) {
-		cwd = filepath.Join(dir, cwd)
-	}
-	e.dir = cwd
 	if strings.ContainsAny(e.command+strings.Join(e.args, ""), "\x00") {
 		return errors.New("command and args hold a NUL character")
 	}
@@ -200,6 +196,7 @@ const shortestSecret = 8 // bytes; what is shorter stands in texts by chance
 // variables looks up what "$NAME", ${NAME} and ${NAME:-otherwise} stand for, and remembers what no log may hold.
 type variables struct {
 	env     []string
+	literal bool
 	secrets []string
 }
 
@@ -210,6 +207,19 @@ func (v *variables) look(name string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// path is p as an absolute path: ~ is the home folder, base that of relative ones.
+func (v *variables) path(base, p string) string {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		if home, ok := v.look("HOME"); ok {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(p) {
+		return p
+	}
+	return filepath.Join(base, p)
 }
 
 func (v *variables) keep(secret string) {
@@ -235,9 +245,11 @@ func (v *variables) expand(member, value string, secret bool) (string, error) {
 		return ""
 	}
 	out := value
-	if m := whole.FindStringSubmatch(value); m != nil {
+	switch m := whole.FindStringSubmatch(value); {
+	case v.literal:
+	case m != nil:
 		out = find(m[1], "", false)
-	} else {
+	default:
 		out = inside.ReplaceAllStringFunc(value, func(s string) string {
 			m := inside.FindStringSubmatch(s)
 			return find(m[1], strings.TrimPrefix(m[2], ":-"), m[2] != "")

@@ -48,6 +48,7 @@ type Config struct {
 	Log      *slog.Logger   // nil: nothing is logged
 	Dir      string         // workspace, absolute: where servers run, and the root they are told of
 	Env      []string       // "NAME=value", what $NAME stands for and children get a part of; nil is the process's own
+	Literal  bool           // entries name no variables: they come from a client, not from a file
 	Version  string         // of this program, told to servers
 	Wait     time.Duration  // that the first turn waits for servers that start; 0 is 2 s
 

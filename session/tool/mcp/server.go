@@ -149,7 +149,10 @@ func (s *server) connected(ctx context.Context) error {
 		case <-s.stale:
 		default:
 		}
-		if err := s.bounded(ctx, func(ctx context.Context) error { return s.list(ctx, p) }); err != nil {
+		err := s.bounded(ctx, func(ctx context.Context) error { return s.list(ctx, p) })
+		if e, ok := errors.AsType[*remoteError](err); ok && before >= 0 {
+			p.said("mcp server does not tell its tools again", "err", s.entry.hide.Replace(e.Error())) // those it told before stay
+		} else if err != nil {
 			return err
 		}
 		s.mu.Lock()

@@ -47,6 +47,7 @@ type Session struct {
 	reading     map[int64]bool       // letters being worked off
 	jobs        map[string]*liveTask // by task id
 	readTo      map[string]int64     // offsets of task output the model has read to
+	endedJobs   []*liveTask          // the newest that ended here: their output can still be read
 	reserved    int                  // places for tasks that calls may still take
 	waits       []*taskWait
 	noticing    bool    // a task ended here whose end the model may have to be told

@@ -370,6 +370,7 @@ func (s *Session) jobRecorded(t *liveTask, rec *protocol.Task, err error) {
 	}
 	delete(s.jobs, t.id)
 	t.job.Close()
+	s.endedJobs = append(s.endedJobs[max(0, len(s.endedJobs)-keptOutputs+1):], t)
 	close(t.ended)
 	s.release(func(w *taskWait) bool { return w.task == t.id })
 	s.noticing = s.noticing || rec.Notify == protocol.NotifyOnExit
@@ -518,8 +519,8 @@ func (s *Session) part(id string, from int64, chars int, reason string) (TaskPar
 	if !rec.Live() {
 		p.Reason = waitFinished
 	}
-	t := s.jobs[id]
-	if t == nil { // what its record holds is all there is
+	job := s.jobOf(id)
+	if job == nil { // what its record holds is all there is
 		if from >= rec.Meta.TotalBytes && rec.Meta.TotalBytes > 0 {
 			p.Task.Stdout, p.Task.Stderr, p.Start, p.Next = "", "", from, from
 			return p, nil
@@ -527,8 +528,21 @@ func (s *Session) part(id string, from int64, chars int, reason string) (TaskPar
 		p.Start, p.Next = max(0, rec.Meta.TotalBytes-int64(len(rec.Stdout)+len(rec.Stderr))), rec.Meta.TotalBytes
 		return p, nil
 	}
-	p.Task.Stdout, p.Task.Stderr, p.Start, p.Next = t.job.Output(from, chars)
+	p.Task.Stdout, p.Task.Stderr, p.Start, p.Next = job.Output(from, chars)
 	return p, nil
+}
+
+// jobOf is the process of a task that runs here or ended here a while ago: its output is still there. nil for none.
+func (s *Session) jobOf(id string) Job {
+	if t := s.jobs[id]; t != nil {
+		return t.job
+	}
+	for _, t := range s.endedJobs {
+		if t.id == id {
+			return t.job
+		}
+	}
+	return nil
 }
 
 // ReadTask reads a task's output. done runs at once.
@@ -771,8 +785,8 @@ func (s *Session) TailTask(id string, chars int, done func(protocol.Task, error)
 			done(rec, err)
 			return
 		}
-		if t := s.jobs[id]; t != nil {
-			rec.Stdout, rec.Stderr = t.job.Tail(chars)
+		if job := s.jobOf(id); job != nil {
+			rec.Stdout, rec.Stderr = job.Tail(chars)
 			rec.Meta.Truncated = rec.Meta.OutputIncomplete || rec.Meta.TotalBytes > int64(len(rec.Stdout)+len(rec.Stderr))
 		} else {
 			rec.Stdout, rec.Stderr = protocol.Suffix(rec.Stdout, chars), protocol.Suffix(rec.Stderr, chars)

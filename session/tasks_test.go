@@ -269,6 +269,10 @@ func TestTasksAreReadWaitedForReleasedAndCancelled(t *testing.T) {
 		if g := <-ch; g.Reason != "finished" || g.Task.Status != protocol.TaskCompleted || g.Task.ExitCode != 0 || g.Task.Stdout != "héllo world" {
 			t.Errorf("wait %+v", g)
 		}
+		s.ReadTask(ids[1], 3, 3, answer) // what has ended is read like what runs
+		if g := <-ch; g.err != nil || g.Task.Stdout != "llo" || g.Next != 6 || g.Reason != "finished" {
+			t.Errorf("read at the end %+v", g)
+		}
 		cancelled := make(chan error, 1)
 		began = time.Now()
 		s.CancelTask(ids[0], func(_ protocol.Task, err error) { cancelled <- err })

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -51,6 +52,7 @@ type server struct {
 	in    io.WriteCloser
 	lines chan wireLine
 	seen  []wireLine
+	bytes atomic.Int64 // read from it so far
 }
 
 // serve starts a child on a data root, to be ended by Kill or by closing its input.
@@ -86,6 +88,7 @@ func spawn(t *testing.T, program, dir string, env []string, args ...string) *ser
 			if err != nil {
 				return // what is cut off was not received
 			}
+			s.bytes.Add(int64(len(b)))
 			var l wireLine
 			if json.Unmarshal(b, &l) != nil {
 				t.Errorf("line is no JSON: %.200s", b)

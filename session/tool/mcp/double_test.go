@@ -154,6 +154,11 @@ func (d *double) list(m *message) {
 		all = append(all, item(name, "does "+name))
 	}
 	d.mu.Lock()
+	if d.more && d.mode == "sulky" {
+		d.mu.Unlock()
+		d.write(object{"id": m.ID, "error": object{"code": -32603, "message": "not again"}})
+		return
+	}
 	if d.more {
 		all = append(all, item("grown", "new"))
 	}

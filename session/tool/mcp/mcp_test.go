@@ -316,6 +316,15 @@ func TestAServerGetsNoKeyUnlessItIsNamed(t *testing.T) {
 	}
 }
 
+func TestAListThatIsRefusedLeavesTheOlderOne(t *testing.T) {
+	h := open(t, object{"d": program("sulky", nil)})
+	run(t.Context(), t, h.find(t, "mcp__d__grow"), `{}`)
+	eventually(t, "the list is asked for", func() bool { return strings.Contains(h.log.String(), "not again") })
+	if r := run(t.Context(), t, h.find(t, "mcp__d__echo"), `{}`); text(r) != `{}` || strings.Contains(h.log.String(), "is not connected") {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestWhereAProgramIsAndWhatItIsGiven(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the paths are those of Unix")

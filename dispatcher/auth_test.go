@@ -34,6 +34,13 @@ func (keys) Login(_ context.Context, l dispatcher.Login) (dispatcher.LoggedIn, e
 	return dispatcher.LoggedIn{Models: 2, Selection: session.Selection{Provider: "play", Model: "m-1"}}, nil
 }
 
+func (keys) Providers() []dispatcher.Provider {
+	return []dispatcher.Provider{
+		{ID: "other", Name: "Other", Methods: []string{"api_key"}, Source: "none"},
+		{ID: "play", Name: "play", Methods: []string{"api_key"}, Configured: true, Source: "none"},
+	}
+}
+
 func (keys) Logout(_ context.Context, provider string) (bool, string, error) {
 	return provider == "play", "none", nil
 }
@@ -198,7 +205,7 @@ func TestAnOpenLoginIsAnsweredBeforeTheShutdownAndHoldsNothingUp(t *testing.T) {
 func TestALoginThatHangsDoesNotHoldUpTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		free := make(chan struct{})
-		p := authed(t, stuck{free})
+		p := authed(t, stuck{free: free})
 		c := p.connect(rindv2.Rind)
 		c.hello()
 		c.send("rind/auth/login", `{"provider_id":"play"}`)
@@ -214,14 +221,15 @@ func TestALoginThatHangsDoesNotHoldUpTheEnd(t *testing.T) {
 }
 
 // stuck is an Auth that heeds no context.
-type stuck struct{ free chan struct{} }
+type stuck struct {
+	keys
+	free chan struct{}
+}
 
 func (s stuck) Login(context.Context, dispatcher.Login) (dispatcher.LoggedIn, error) {
 	<-s.free
 	return dispatcher.LoggedIn{}, errors.New("freed")
 }
-
-func (s stuck) Logout(context.Context, string) (bool, string, error) { return false, "", nil }
 
 func TestWithoutKeysOrFoldersTheirMethodsAreNotPossible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

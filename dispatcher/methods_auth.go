@@ -17,6 +17,8 @@ import (
 // Auth logs in to providers and out of them (docs/protocol/rind-v2.md section 4.10). Its errors are told, so they hold no key. Safe for
 // concurrent use.
 type Auth interface {
+	// Providers lists those one can log in to, also such as nobody set up yet. It asks no keyring.
+	Providers() []Provider
 	// Login asks for a key, tries it and keeps it.
 	Login(ctx context.Context, l Login) (LoggedIn, error)
 	// Logout forgets the key of a provider. source is where one still comes from, as rind/auth/list has it.
@@ -139,7 +141,11 @@ func (c *Conn) ask(ctx context.Context, kind, message string, options []string) 
 }
 
 func authList(k *call, _ *rindv2.Nothing) {
-	k.ok(rindv2.Providers{Providers: k.c.d.cfg.Providers()})
+	list := k.c.d.cfg.Providers
+	if auth := k.c.d.cfg.Auth; auth != nil {
+		list = auth.Providers
+	}
+	k.ok(rindv2.Providers{Providers: list()})
 }
 
 func authLogin(k *call, p *rindv2.LoginParams) {

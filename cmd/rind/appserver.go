@@ -152,8 +152,13 @@ func (p *process) providers() []dispatcher.Provider {
 	if err != nil {
 		return []dispatcher.Provider{}
 	}
+	return p.rows(set.Names(p.env))
+}
+
+// rows describes providers by their names.
+func (p *process) rows(names []string) []dispatcher.Provider {
 	out := []dispatcher.Provider{}
-	for _, name := range set.Names(p.env) {
+	for _, name := range names {
 		pr, _, err := p.models.provider(name)
 		if err != nil {
 			continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,6 +76,17 @@ func (l *logins) provider(name string) (settings.Provider, error) {
 		err = protocol.Errorf(protocol.InvalidRequest, "Provider %s is of type %s, which takes no key.", p.Name, p.Type)
 	}
 	return p, err
+}
+
+// Providers implements dispatcher.Auth.
+func (l *logins) Providers() []dispatcher.Provider {
+	set, err := l.rt.settings()
+	if err != nil {
+		return []dispatcher.Provider{}
+	}
+	names := append(set.Names(l.rt.env), set.Login(l.rt.env)...)
+	slices.Sort(names)
+	return l.rt.rows(slices.Compact(names))
 }
 
 // Login implements dispatcher.Auth.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/providertest"
 	"github.com/rind-dev/rind/session/settings"
 )
@@ -252,8 +253,8 @@ func TestModelsAreShownWithWhatIsKnownOfThem(t *testing.T) {
 		!strings.Contains(lines[1]["note"].(string), "taken for 8192") || lines[1]["input_price"] != nil {
 		t.Errorf("%d %s%s", code, out, said)
 	}
-	code, out, said = d.run("", "models")
-	if code != 0 || !strings.Contains(said, "could not be asked") || !strings.Contains(out, "m-1") {
+	code, out, said = d.run("", "models") // what it said last is known
+	if code != 0 || !strings.Contains(said, "could not be asked for its models, this is its list of 2") || !strings.Contains(out, "m-2") {
 		t.Errorf("a provider that fails: %d %s%s", code, out, said)
 	}
 	if code, out, _ := d.run("", "models"); code != 0 || !strings.Contains(out, "*  mine") {
@@ -261,6 +262,44 @@ func TestModelsAreShownWithWhatIsKnownOfThem(t *testing.T) {
 	}
 	if code, _, said := d.run("", "models", "--provider", "nobody"); code != exitConfig || !strings.Contains(said, `"nobody" is not described`) {
 		t.Errorf("%d %s", code, said)
+	}
+	d.without("CANARY")
+}
+
+func TestAListIsKeptForADayUnlessOneOfNowIsAskedFor(t *testing.T) {
+	d := newDesk(t, `{"provider":"far","providers":{"far":{"baseUrl":"http://far.invalid/v1","apiKey":"sk-CANARY-77777","model":"m-0"}}}`)
+	p, err := loadSettings(d.path, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, _, err := p.Selected(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, out, said := d.run("", "models"); code != 0 || !strings.Contains(said, "could not be asked") || !strings.Contains(out, "m-0") {
+		t.Errorf("never asked: %d %s%s", code, out, said)
+	}
+	listsOf(d.path).put(far, []session.ModelInfo{{Provider: "far", ID: "m-9", Name: "m-9", Window: 1234, Price: &session.Price{Input: 2.5, Output: 10}}})
+	if code, out, said := d.run("", "models"); code != 0 || said != "" || !strings.Contains(out, "1234") || !strings.Contains(out, "2.5 / 10") {
+		t.Errorf("asked today: %d %s%s", code, out, said)
+	}
+	if code, out, said := d.run("", "models", "--refresh"); code != 0 || !strings.Contains(said, "this is its list of") || !strings.Contains(out, "m-9") {
+		t.Errorf("to be asked anew: %d %s%s", code, out, said)
+	}
+	m := &models{path: d.path, env: os.LookupEnv}
+	if info := m.describe(far, "m-9"); info.Window != 1234 {
+		t.Errorf("described as %+v", info)
+	}
+	if info, err := os.Stat(listsOf(d.path).path(far)); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	for _, junk := range []string{"", "no JSON", `{"far http://far.invalid/v1":7}`} {
+		if err := os.WriteFile(listsOf(d.path).path(far), []byte(junk), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, out, _ := d.run("", "models"); code != 0 || !strings.Contains(out, "m-0") {
+			t.Errorf("%q: %d %s", junk, code, out)
+		}
 	}
 	d.without("CANARY")
 }

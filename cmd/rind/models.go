@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"text/tabwriter"
 	"time"
 
@@ -28,13 +29,21 @@ type describer interface {
 	Info(model string) session.ModelInfo
 }
 
-// describe tells what is known of a model of p without asking: the settings win over what the provider said, and that over the table.
+// describe tells what is known of a model of p without asking: the settings win over what the provider said, now or in the list that was kept,
+// and that over the table.
 func (m *models) describe(p settings.Provider, model string) session.ModelInfo {
 	info := session.ModelInfo{Provider: p.Name, ID: model, Name: model, API: p.Type}
 	if p.NeedsKey() {
 		if r, err := m.remote(p); err == nil {
 			if d, ok := r.(describer); ok {
 				info = d.Info(model)
+			}
+		}
+		if last, ok := listsOf(m.path).get(p); ok && info.Window == 0 {
+			for _, listed := range last.Models {
+				if listed.ID == model {
+					info = listed
+				}
 			}
 		}
 	}
@@ -61,8 +70,9 @@ func isLoopback(address string) bool {
 	return ip.IsLoopback() || strings.EqualFold(u.Hostname(), "localhost") || strings.HasSuffix(strings.ToLower(u.Hostname()), ".localhost")
 }
 
-// list asks one provider for its models. What cannot be asked gives the model the settings name, and a warning.
-func (m *models) list(ctx context.Context, name string) (found []session.ModelInfo, warning string) {
+// list gives the models of one provider: as it listed them within a day, unless refresh asks for a list of now, or it runs on this machine, where
+// asking costs nothing. Where it cannot be asked, it is the last list there was, or the model the settings name; and a warning.
+func (m *models) list(ctx context.Context, name string, refresh bool) (found []session.ModelInfo, warning string) {
 	p, _, err := m.provider(name)
 	if err != nil {
 		return nil, messageOf(err)
@@ -73,14 +83,43 @@ func (m *models) list(ctx context.Context, name string) (found []session.ModelIn
 		}
 		return []session.ModelInfo{m.describe(p, p.Model)}, ""
 	}
-	listed, err := m.listOpenAI(ctx, p)
-	if err != nil {
+	last, had := listsOf(m.path).get(p)
+	listed := last.Models
+	asked := !had || refresh || isLoopback(p.BaseURL) || time.Since(last.At) > listFresh
+	if asked {
+		listed, err = m.listOpenAI(ctx, p)
+	}
+	switch {
+	case err != nil && had:
+		listed = last.Models
+		warning = fmt.Sprintf("Provider %s could not be asked for its models, this is its list of %s: %s", p.Name, last.At.Format(time.DateOnly), oneLine(messageOf(err)))
+	case err != nil:
 		return []session.ModelInfo{m.describe(p, p.Model)}, fmt.Sprintf("Provider %s could not be asked for its models: %s", p.Name, oneLine(messageOf(err)))
+	case asked:
+		listsOf(m.path).put(p, listed)
 	}
 	for _, info := range listed {
 		found = append(found, bounded(info, p))
 	}
-	return found, ""
+	return found, warning
+}
+
+// listAll gives the models of several providers, in the order of their names; they are asked side by side.
+func (m *models) listAll(ctx context.Context, names []string, refresh bool) (found []session.ModelInfo, warnings []string) {
+	answers := make([][]session.ModelInfo, len(names))
+	said := make([]string, len(names))
+	var asked sync.WaitGroup
+	for i, name := range names {
+		asked.Go(func() { answers[i], said[i] = m.list(ctx, name, refresh) })
+	}
+	asked.Wait()
+	for i := range names {
+		found = append(found, answers[i]...)
+		if said[i] != "" {
+			warnings = append(warnings, said[i])
+		}
+	}
+	return found, warnings
 }
 
 type modelsFlags struct {
@@ -92,12 +131,12 @@ func modelsCommand(std *streams) *cobra.Command {
 	var f modelsFlags
 	cmd := &cobra.Command{
 		Use: "models", Short: "List the models that can be used", Args: noArgs,
-		Long: "Asks each provider that can be selected for its models. One that cannot be asked is named on standard error, and what is known of it\n" +
-			"without asking is shown. Prices are in US dollars per million tokens, where the provider tells them.",
+		Long: "Asks each provider that can be selected for its models, once a day. One that cannot be asked is named on standard error, and what is known\n" +
+			"of it without asking is shown. Prices are in US dollars per million tokens, where the provider tells them.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return listModels(cmd.Context(), std, &f) },
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&f.refresh, "refresh", false, "ask again what was asked already (lists are not kept yet: each call asks)")
+	fl.BoolVar(&f.refresh, "refresh", false, "ask providers again that were asked within a day")
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line")
 	fl.StringVar(&f.provider, "provider", "", "only this provider")
 	return cmd
@@ -136,20 +175,14 @@ func listModels(ctx context.Context, std *streams, f *modelsFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	var lines []modelLine
-	var failed []string
 	selected := rt.models.DefaultIn(rt.workspace)
-	for _, name := range names {
-		found, warning := rt.models.list(ctx, name)
-		if warning != "" {
-			failed = append(failed, warning)
-		}
-		for _, info := range found {
-			lines = append(lines, lineOf(info, info.Provider == selected.Provider && info.ID == selected.Model))
-		}
-	}
-	for _, w := range failed {
+	found, warnings := rt.models.listAll(ctx, names, f.refresh)
+	for _, w := range warnings {
 		fmt.Fprintln(std.err, "rind: "+oneLine(w))
+	}
+	var lines []modelLine
+	for _, info := range found {
+		lines = append(lines, lineOf(info, info.Provider == selected.Provider && info.ID == selected.Model))
 	}
 	if err := showModels(std.out, lines, f.json); err != nil {
 		return err

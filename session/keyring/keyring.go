@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/rind-dev/rind/session/proc"
@@ -40,8 +41,15 @@ type Ring interface {
 // starts nothing.
 func System(env func(string) (string, bool)) (Ring, error) { return system(env) }
 
-// Account is the account of a provider's key: the key goes to the address it was stored for, and to no other.
-func Account(provider, baseURL string) string { return provider + " " + baseURL }
+// Account is the account of a provider's key: the key goes to the address it was stored for, and to no other. A name and a password in the
+// address are left out, since accounts are no secrets.
+func Account(provider, baseURL string) string {
+	if u, err := url.Parse(baseURL); err == nil && u.User != nil {
+		u.User = nil
+		baseURL = u.String()
+	}
+	return provider + " " + baseURL
+}
 
 // program is a program that reaches a keyring, with what it needs of our environment.
 type program struct {

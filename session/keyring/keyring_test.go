@@ -135,6 +135,12 @@ func TestTheProgramGetsNoKeysOfOurEnvironment(t *testing.T) {
 	}
 }
 
+func TestAnAccountNamesTheAddressWithoutItsPassword(t *testing.T) {
+	if got := Account("p", "https://me:CANARY@host/v1"); got != "p https://host/v1" {
+		t.Error(got)
+	}
+}
+
 func TestASystemWithoutASessionHasNoKeyring(t *testing.T) {
 	if _, err := system(func(string) (string, bool) { return "", false }); !errors.Is(err, ErrNone) {
 		t.Skip("this system needs no session:", err)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -117,7 +116,7 @@ func (e *entry) program(w *written, v *variables, dir string) (err error) {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.HasPrefix(name, "RIND_") {
 			return fmt.Errorf("%q is no variable that env may set", clean(name, 80))
 		}
-		if e.env[name], err = v.expand("env."+name, value, secretName.MatchString(name)); err != nil {
+		if e.env[name], err = v.expand("env."+name, value, secretName().MatchString(name)); err != nil {
 			return err
 		}
 	}
@@ -149,14 +148,14 @@ func (e *entry) remote(w *written, v *variables) error {
 	}
 	e.headers = http.Header{}
 	for name, value := range w.Headers {
-		value, err := v.expand("headers."+name, value, secretName.MatchString(name))
+		value, err := v.expand("headers."+name, value, secretName().MatchString(name))
 		if err != nil {
 			return err
 		}
-		if !headerName.MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
+		if !headerName().MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			return fmt.Errorf("%q is no header that can be sent", clean(name, 80))
 		}
-		if scheme, bare, ok := strings.Cut(value, " "); ok && secretName.MatchString(name) && !strings.Contains(bare, " ") && scheme != "" {
+		if scheme, bare, ok := strings.Cut(value, " "); ok && secretName().MatchString(name) && !strings.Contains(bare, " ") && scheme != "" {
 			v.keep(bare) // "Bearer KEY"
 		}
 		e.headers.Set(name, value)
@@ -185,10 +184,10 @@ func (e *entry) transport() string {
 func (e *entry) offers(name string) bool { return e.only == nil || slices.Contains(e.only, name) }
 
 var (
-	secretName = regexp.MustCompile(`(?i)(^|[_-])(key|token|secret|password|passwd|pwd|pat|authorization|cookie|credentials?)([_-]|$)|api[_-]?key`)
-	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
-	whole      = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*)$`)
-	inside     = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+	secretName = pattern(`(?i)(^|[_-])(key|token|secret|password|passwd|pwd|pat|authorization|cookie|credentials?)([_-]|$)|api[_-]?key`)
+	headerName = pattern("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+	whole      = pattern(`^\$([A-Za-z_][A-Za-z0-9_]*)$`)
+	inside     = pattern(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 )
 
 const shortestSecret = 8 // bytes; what is shorter stands in texts by chance
@@ -234,7 +233,7 @@ func (v *variables) expand(member, value string, secret bool) (string, error) {
 		found, ok := v.look(name)
 		switch {
 		case ok:
-			if secretName.MatchString(name) {
+			if secretName().MatchString(name) {
 				v.keep(found)
 			}
 			return found
@@ -245,13 +244,13 @@ func (v *variables) expand(member, value string, secret bool) (string, error) {
 		return ""
 	}
 	out := value
-	switch m := whole.FindStringSubmatch(value); {
+	switch m := whole().FindStringSubmatch(value); {
 	case v.literal:
 	case m != nil:
 		out = find(m[1], "", false)
 	default:
-		out = inside.ReplaceAllStringFunc(value, func(s string) string {
-			m := inside.FindStringSubmatch(s)
+		out = inside().ReplaceAllStringFunc(value, func(s string) string {
+			m := inside().FindStringSubmatch(s)
 			return find(m[1], strings.TrimPrefix(m[2], ":-"), m[2] != "")
 		})
 	}

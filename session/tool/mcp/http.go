@@ -10,16 +10,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 )
 
 const (
-	maxPosts    = 256 // answers and notifications under way
-	resumptions = 5   // of one answer's stream
-	farewell    = time.Second
+	maxPosts    = 256                    // answers and notifications under way
+	resumptions = 5                      // of one answer's stream
+	farewell    = 300 * time.Millisecond // the runtime has a second to end
 )
 
 // remote is the link to an HTTP server (streamable HTTP). It owns a goroutine per message that is sent, which reads what the server answers
@@ -345,7 +344,7 @@ func (l *remote) refused(resp *http.Response) error {
 		return &lasting{fmt.Errorf("the server sends elsewhere (%d); put the address it moved to into url", code)}
 	}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-	if had && resp.StatusCode == http.StatusBadRequest && forgotten.Match(body) { // what some say instead of 404
+	if had && resp.StatusCode == http.StatusBadRequest && forgotten().Match(body) { // what some say instead of 404
 		l.peer.end(errForgotten)
 		return errForgotten
 	}
@@ -358,7 +357,7 @@ func (l *remote) refused(resp *http.Response) error {
 
 var (
 	errForgotten = errors.New("the server has forgotten the session")
-	forgotten    = regexp.MustCompile(`(?i)session|not initialized`)
+	forgotten    = pattern(`(?i)session|not initialized`)
 )
 
 // unreached is why a request got no response, without its address, which may hold a key.

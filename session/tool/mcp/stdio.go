@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -212,7 +211,7 @@ func (m *messages) finish() {
 	case m.over:
 		id := answered(m.line, m.tail)
 		m.peer.said("mcp server wrote a line that is too long", "limit_bytes", m.peer.limit, "call", id)
-		if mayAnswer.Match(m.line) && !noAnswer.Match(m.line) {
+		if mayAnswer().Match(m.line) && !noAnswer().Match(m.line) {
 			m.peer.fail(id, errTooLong) // 0, where it cannot be told which: all of them
 		}
 	case len(bytes.TrimSpace(m.line)) == 0:
@@ -226,17 +225,17 @@ func (m *messages) finish() {
 }
 
 var (
-	mayAnswer = regexp.MustCompile(`^\s*[\[{]\s*[\["{]`)
-	noAnswer  = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"`)
-	idFirst   = regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?([0-9]{1,18})"?\s*,`)
-	idLast    = regexp.MustCompile(`,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$|,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*\}\s*$`)
+	mayAnswer = pattern(`^\s*[\[{]\s*[\["{]`)
+	noAnswer  = pattern(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"method"`)
+	idFirst   = pattern(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*"?([0-9]{1,18})"?\s*,`)
+	idLast    = pattern(`,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$|,\s*"jsonrpc"\s*:\s*"2\.0"\s*,\s*"id"\s*:\s*"?([0-9]{1,18})"?\s*\}\s*$`)
 )
 
 // answered is the id of the call that a message answers, told by its ends; 0 when they do not tell.
 func answered(head, tail []byte) int64 {
-	found := idFirst.FindSubmatch(head)
+	found := idFirst().FindSubmatch(head)
 	if found == nil {
-		found = idLast.FindSubmatch(tail)
+		found = idLast().FindSubmatch(tail)
 	}
 	for i := 1; i < len(found); i++ {
 		if n, err := strconv.ParseInt(string(found[i]), 10, 64); err == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,11 @@ func (m *meter) take(now time.Time) (ok bool, left int) {
 	}
 	m.count++
 	return m.count <= meterBurst, left
+}
+
+// pattern compiles a regular expression when it is first used: most processes have no servers and should not wait for it at their start.
+func pattern(s string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
 }
 
 // clean is s on one line of at most n characters, without what cannot be seen.

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -101,7 +100,7 @@ func offeredSchema(raw json.RawMessage) (json.RawMessage, error) {
 		top["properties"] = map[string]any{}
 	}
 	for name := range top["properties"].(map[string]any) {
-		if !parameter.MatchString(name) {
+		if !parameter().MatchString(name) {
 			return nil, fmt.Errorf("its parameter %q has a name that models do not take", clean(name, 80))
 		}
 	}
@@ -119,7 +118,7 @@ func offeredSchema(raw json.RawMessage) (json.RawMessage, error) {
 const maxDepth = 32 // levels of a schema
 
 // parameter is what every provider takes as the name of one.
-var parameter = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+var parameter = pattern(`^[a-zA-Z0-9_.-]{1,64}$`)
 
 // told cleans the texts of a schema that are for a reader.
 func told(v any) {

@@ -586,3 +586,22 @@ func (h *History) aside(e *Entry, b protocol.Body) bool {
 	}
 	return false
 }
+
+// OpenExecution is what a session knows of an execution that has no end.
+type OpenExecution struct {
+	Next       int64     // number of its next event
+	Cancelling time.Time // since when; zero when no cancel is on record
+}
+
+// Execution tells of an execution that has no end; false when it has one, or is none of this session's.
+func (v *View) Execution(turn TurnID) (OpenExecution, bool) {
+	t := v.turn(turn)
+	if t == nil || !t.Execution {
+		return OpenExecution{}, false
+	}
+	x := OpenExecution{Next: t.NextPortable}
+	if t.Cancel != nil {
+		x.Cancelling = t.CancelAt
+	}
+	return x, true
+}

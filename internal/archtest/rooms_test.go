@@ -110,5 +110,5 @@ var guests = []string{
 // composed are the rooms that only cmd/rind/compose.go (and test files) may name: a new store, provider, tool or dialect is one
 // line there and nowhere else.
 var composed = []string{
-	"protocol/rindv2", "protocol/acp", "protocol/portable", "session/store/*", "session/provider/*", "session/tool/*", "dispatcher/httpapi",
+	"protocol/rindv2", "protocol/acp", "protocol/portable", "session/store/*", "session/provider/*", "session/tool/*",
 }

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/rind-dev/rind/dispatcher/httpapi"
+	"github.com/rind-dev/rind/session"
+)
+
+// serveFlags are those of docs/protocol/portable-2026-09-02.md section 1.
+type serveFlags struct {
+	common
+	host       string
+	port       int
+	auth       string
+	tokenFile  string
+	hosts      []string
+	origins    []string
+	workspaces []string
+	data       string
+	cleanup    time.Duration
+	drain      time.Duration
+	requeue    time.Duration
+}
+
+// serveCommand serves the portable execution protocol over HTTP.
+func serveCommand(std *streams) *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use: "serve", Short: "Serve the portable execution protocol over HTTP and SSE", Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.fromEnv(cmd, os.LookupEnv); err != nil {
+				return err
+			}
+			return serve(cmd.Context(), std, &f)
+		},
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.host, "host", "127.0.0.1", "address to listen on (also RIND_HTTP_HOST)")
+	fl.IntVar(&f.port, "port", 4310, "port to listen on, 0 for any free one (also RIND_HTTP_PORT)")
+	fl.StringVar(&f.auth, "auth", "token", "token, or none: only on a loopback address")
+	fl.StringVar(&f.tokenFile, "token-file", "", "file of the bearer token (default: http-token in the data folder, fresh at each start)")
+	fl.StringArrayVar(&f.hosts, "allow-host", nil, "further Host header that is accepted (repeatable)")
+	fl.StringArrayVar(&f.origins, "allow-origin", nil, "further Origin header that is accepted (repeatable)")
+	fl.StringVar(&f.cwd, "cwd", "", "default workspace (default: the current folder)")
+	fl.StringArrayVar(&f.workspaces, "workspace", nil, "NAME=DIR: further workspace, chosen by the Rind-Workspace header (repeatable)")
+	fl.StringVar(&f.data, "data", "", "data folder (default: $RIND_HOME, else ~/.rind)")
+	fl.DurationVar(&f.cleanup, "cleanup-timeout", 10*time.Second, "bound of a provider's cleanup after a cancel, 100ms to 10m")
+	fl.DurationVar(&f.drain, "drain", 10*time.Second, "how long a graceful stop waits for running executions")
+	fl.DurationVar(&f.requeue, "requeue-within", time.Hour, "executions that waited for their start when the runtime stopped are started if they are not older")
+	fl.BoolVar(&f.debug, "debug", false, "write the log to standard error as well")
+	return cmd
+}
+
+// fromEnv reads what flags leave open.
+func (f *serveFlags) fromEnv(cmd *cobra.Command, env func(string) (string, bool)) error {
+	if host, ok := env("RIND_HTTP_HOST"); ok && host != "" && !cmd.Flags().Changed("host") {
+		f.host = host
+	}
+	if port, ok := env("RIND_HTTP_PORT"); ok && port != "" && !cmd.Flags().Changed("port") {
+		n, err := strconv.Atoi(port)
+		if err != nil {
+			return exitf(exitUsage, "RIND_HTTP_PORT is not a port: %s", port)
+		}
+		f.port = n
+	}
+	switch {
+	case f.port < 0 || f.port > 65535:
+		return exitf(exitUsage, "--port has to be 0 to 65535")
+	case f.auth != "token" && f.auth != "none":
+		return exitf(exitUsage, "--auth is token or none")
+	case f.cleanup < 100*time.Millisecond || f.cleanup > 10*time.Minute:
+		return exitf(exitUsage, "--cleanup-timeout has to be 100ms to 10m")
+	case f.drain < 0 || f.requeue < 0:
+		return exitf(exitUsage, "--drain and --requeue-within cannot be negative")
+	case f.auth == "none" && !loopback(f.host):
+		return exitf(exitUsage, "--auth none is for loopback addresses only; %s is reached from outside", f.host)
+	}
+	return nil
+}
+
+// loopback reports whether an address is reached from this machine alone.
+func loopback(host string) bool {
+	if addr, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
+		return addr.Unmap().IsLoopback()
+	}
+	if host != "localhost" {
+		return false
+	}
+	addrs, err := net.LookupHost(host)
+	if err != nil || len(addrs) == 0 {
+		return false
+	}
+	for _, a := range addrs {
+		if addr, err := netip.ParseAddr(a); err != nil || !addr.IsLoopback() {
+			return false
+		}
+	}
+	return true
+}
+
+// places resolves --workspace.
+func (f *serveFlags) places() (map[string]string, error) {
+	out := map[string]string{}
+	for _, w := range f.workspaces {
+		name, dir, ok := strings.Cut(w, "=")
+		if !ok || !httpapi.ValidWorkspaceName(name) || dir == "" {
+			return nil, exitf(exitUsage, "--workspace is NAME=DIR, NAME of a-z, 0-9, '.', '_' and '-': %s", w)
+		}
+		path, err := workspace(dir, os.LookupEnv)
+		if err != nil {
+			return nil, exitf(exitUsage, "--workspace %s: no such folder: %s", name, dir)
+		}
+		out[name] = path
+	}
+	return out, nil
+}
+
+func serve(ctx context.Context, std *streams, f *serveFlags) error {
+	named, err := f.places()
+	if err != nil {
+		return err
+	}
+	if f.data != "" {
+		dir, err := filepath.Abs(f.data)
+		if err == nil {
+			err = os.Setenv("RIND_HOME", dir) // the one place from which every part learns of the data folder
+		}
+		if err != nil {
+			return exitf(exitUsage, "--data: %v", err)
+		}
+	}
+	p, err := compose(std, &f.common, composition{})
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	p.all.SetExecutions(session.ExecutionOptions{Cleanup: f.cleanup, Mask: p.record.Redact})
+	cfg := httpapi.Config{
+		Sessions: p.all, Workspace: p.workspace, Workspaces: named, Version: version(), Hosts: f.hosts, Origins: f.origins, Tools: p.offered,
+		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) },
+	}
+	cfg.Providers = []httpapi.Provider{
+		httpapi.Mock(version()), httpapi.Script(version()), httpapi.Agent(version(), map[string]string{"extension.skills": "native"}),
+	}
+	if os.Getenv("RIND_TEST_FIXTURE") == "1" {
+		cfg.Providers = append(cfg.Providers, httpapi.Fixture(version()))
+	}
+	file := ""
+	if f.auth == "token" {
+		if cfg.Token, file, err = bearer(f.tokenFile, filepath.Join(p.root, "http-token")); err != nil {
+			return exitf(exitUsage, "%v", err)
+		}
+		p.record.Add(cfg.Token)
+	}
+	if err := httpapi.Recover(ctx, cfg, f.requeue); err != nil {
+		p.log.Warn("recovery of executions", "err", err)
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(f.port)))
+	if err != nil {
+		return exitf(exitFailed, "Startup error: %v", err)
+	}
+	cfg.Port = ln.Addr().(*net.TCPAddr).Port
+	api := httpapi.New(cfg)
+	srv := &http.Server{
+		Handler: api, ReadHeaderTimeout: httpapi.HeaderTimeout, IdleTimeout: httpapi.IdleTimeout, MaxHeaderBytes: httpapi.HeaderBytes,
+		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelInfo), DisableGeneralOptionsHandler: true,
+	}
+	sigs := make(chan os.Signal, 2)
+	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(sigs)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(ln) }() // ends with the listener
+	shown := net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(cfg.Port))
+	fmt.Fprintf(std.out, "rind HTTP listening on http://%s\n", shown)
+	if file != "" {
+		fmt.Fprintf(std.err, "rind: bearer token in %s\n", file)
+	}
+	select {
+	case <-sigs:
+	case <-ctx.Done():
+	case err := <-served:
+		return exitf(exitFailed, "HTTP server ended: %v", err)
+	}
+	f.stop(p, api, srv, ln, sigs)
+	return nil
+}
+
+// stop ends the server gracefully (section 1.2); a second signal goes straight to the end of the streams.
+func (f *serveFlags) stop(p *process, api *httpapi.Server, srv *http.Server, ln net.Listener, sigs <-chan os.Signal) {
+	api.Drain()
+	_ = ln.Close()
+	quiet := make(chan struct{})
+	ctx, cancel := context.WithTimeout(context.Background(), f.drain)
+	defer cancel()
+	go func() { // ends with the drain window
+		p.all.WaitExecutions(ctx)
+		close(quiet)
+	}()
+	hurried := false
+	select {
+	case <-quiet:
+	case <-sigs:
+		hurried = true
+		cancel()
+	}
+	limit := f.cleanup + 2*time.Second
+	if hurried {
+		limit = 100 * time.Millisecond
+	}
+	end, done := context.WithTimeout(context.Background(), limit)
+	ended := make(chan struct{})
+	go func() {
+		if err := p.all.Shutdown(end); err != nil {
+			p.log.Warn("shutdown", "err", err)
+		}
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-sigs:
+	}
+	done()
+	api.EndStreams()
+	bye, over := context.WithTimeout(context.Background(), 2*time.Second)
+	defer over()
+	if err := srv.Shutdown(bye); err != nil {
+		_ = srv.Close()
+	}
+}

@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol/portable"
+)
+
+// guard refuses what a web page could send here: a foreign Host, a foreign Origin (section 1.1, steps 1 and 2).
+func (x *exchange) guard() error {
+	if !x.hostAllowed(x.r.Host) {
+		return &portable.Error{Code: portable.Forbidden, Message: "Host not allowed"}
+	}
+	origins := x.r.Header.Values("Origin")
+	if len(origins) > 1 || len(origins) == 1 && !x.originAllowed(origins[0]) {
+		return &portable.Error{Code: portable.Forbidden, Message: "Origin not allowed"}
+	}
+	named := len(origins) == 1 && x.s.allowedOrigin(origins[0])
+	if named {
+		x.w.Header().Set("Access-Control-Allow-Origin", origins[0])
+		x.w.Header().Set("Vary", "Origin")
+	}
+	for _, site := range x.r.Header.Values("Sec-Fetch-Site") {
+		if site != "same-origin" && site != "none" && !named {
+			return &portable.Error{Code: portable.Forbidden, Message: "Origin not allowed"}
+		}
+	}
+	return nil
+}
+
+// hostAllowed checks a Host, whose port must be ours or absent.
+func (x *exchange) hostAllowed(host string) bool {
+	if slices.Contains(x.s.cfg.Hosts, host) {
+		return true
+	}
+	name, port := host, ""
+	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
+		name, port = host[:i], host[i+1:]
+		if port != strconv.Itoa(x.s.cfg.Port) {
+			return false
+		}
+	}
+	if slices.Contains(x.s.cfg.Hosts, name) {
+		return true
+	}
+	switch strings.ToLower(name) {
+	case "localhost", "127.0.0.1", "[::1]":
+		return true
+	}
+	local, ok := x.r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if !ok {
+		return false
+	}
+	at, err := netip.ParseAddrPort(local.String())
+	if err != nil {
+		return false
+	}
+	named, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(name, "["), "]"))
+	return err == nil && named.Unmap() == at.Addr().Unmap()
+}
+
+func (x *exchange) originAllowed(origin string) bool {
+	if x.s.allowedOrigin(origin) {
+		return true
+	}
+	host, ok := strings.CutPrefix(origin, "http://")
+	if !ok {
+		return false
+	}
+	if x.s.cfg.Port != 80 && !strings.HasSuffix(host, ":"+strconv.Itoa(x.s.cfg.Port)) { // an origin without a port is another server
+		return false
+	}
+	return x.hostAllowed(host)
+}
+
+// preflight answers the preflight of an allowed origin.
+func (x *exchange) preflight() bool {
+	if x.r.Method != http.MethodOptions || x.w.Header().Get("Access-Control-Allow-Origin") == "" || x.r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	h := x.w.Header()
+	h.Set("Access-Control-Allow-Methods", "GET, POST")
+	h.Set("Access-Control-Allow-Headers", "authorization, content-type, last-event-id, range, rind-workspace")
+	x.w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// authenticate checks the token (step 3). Absent and wrong get the same answer.
+func (x *exchange) authenticate() error {
+	if x.s.cfg.Token == "" {
+		return nil
+	}
+	given := ""
+	if values := x.r.Header.Values("Authorization"); len(values) == 1 {
+		if scheme, token, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(scheme, "Bearer") {
+			given = strings.Trim(token, " ")
+		}
+	}
+	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(x.s.cfg.Token))
+	if subtle.ConstantTimeCompare(a[:], b[:]) != 1 {
+		return &portable.Error{Code: portable.Unauthorized, Message: "Bearer token required"}
+	}
+	return nil
+}
+
+// body reads the body of a POST (steps 7 to 9): nil for one that counts as empty.
+func (x *exchange) body() (json.RawMessage, error) {
+	badMedia := &portable.Error{Code: portable.BadMedia, Message: "Content-Type must be application/json"}
+	tooLarge := &portable.Error{Code: portable.TooLarge, Message: "Request body is too large"}
+	for _, enc := range x.r.Header.Values("Content-Encoding") {
+		if !strings.EqualFold(strings.TrimSpace(enc), "identity") {
+			return nil, badMedia
+		}
+	}
+	types := x.r.Header.Values("Content-Type")
+	if len(types) > 1 || len(types) == 1 && !isJSON(types[0]) {
+		return nil, badMedia
+	}
+	if len(types) == 0 && x.r.ContentLength > 0 {
+		return nil, badMedia
+	}
+	if x.r.ContentLength > maxBody {
+		return nil, tooLarge
+	}
+	rc := http.NewResponseController(x.w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
+	body, err := io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
+	_ = rc.SetReadDeadline(time.Time{})
+	switch {
+	case err != nil && (errors.Is(err, io.ErrUnexpectedEOF) || isTimeout(err)):
+		return nil, &portable.Error{Code: portable.Validation, Message: "Request body is not valid JSON", Cause: err}
+	case err != nil:
+		return nil, portable.Invalid("Request body is not valid JSON")
+	case len(body) > maxBody:
+		return nil, tooLarge
+	case len(types) == 0 && len(bytes.TrimSpace(body)) > 0:
+		return nil, badMedia
+	}
+	return portable.Text(body)
+}
+
+func isTimeout(err error) bool {
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}
+
+func isJSON(contentType string) bool {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "application/json" {
+		return false
+	}
+	charset, there := params["charset"]
+	return !there || strings.EqualFold(charset, "utf-8")
+}

@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/rind-dev/rind/protocol/portable"
+	"github.com/rind-dev/rind/session"
+)
+
+// route is one path and what it answers. In a pattern "*" stands for one id; "*:verb" for an id with a verb behind it.
+type route struct {
+	method  string
+	pattern []string
+	run     func(x *exchange) error
+	open    bool // asks for no token
+	stops   bool // refused while draining
+}
+
+// routes of docs/protocol/portable-2026-09-02.md section 2.
+var routes []route
+
+func init() {
+	for _, r := range []struct {
+		method, path string
+		run          func(x *exchange) error
+		open, stops  bool
+	}{
+		{"GET", "/healthz", (*exchange).health, true, false},
+		{"GET", "/readyz", (*exchange).ready, false, true},
+		{"GET", "/v1/runtime", (*exchange).describe, false, false},
+		{"GET", "/v1/runtime/capabilities", (*exchange).capabilities, false, false},
+		{"POST", "/v1/conversations", (*exchange).createConversation, false, true},
+		{"GET", "/v1/conversations/*", (*exchange).readConversation, false, false},
+		{"POST", "/v1/executions", (*exchange).startExecution, false, true},
+		{"POST", "/v1/executions/*:cancel", (*exchange).cancelExecution, false, false},
+		{"GET", "/v1/executions/*", (*exchange).readExecution, false, false},
+		{"GET", "/v1/executions/*/artifacts", (*exchange).listArtifacts, false, false},
+		{"GET", "/v1/executions/*/events", (*exchange).listEvents, false, false},
+		{"POST", "/v1/executions/*/actions/*:respond", (*exchange).respondAction, false, false},
+	} {
+		routes = append(routes, route{r.method, strings.Split(r.path[1:], "/"), r.run, r.open, r.stops})
+	}
+}
+
+func (r *route) serves(method string) bool {
+	return method == r.method || r.method == http.MethodGet && method == http.MethodHead
+}
+
+func (r *route) allow() string {
+	if r.method == http.MethodGet {
+		return "GET, HEAD"
+	}
+	return r.method
+}
+
+// find looks a path up as it was sent: split at "/", each segment unescaped once, nothing cleaned.
+func find(escaped string) (*route, []string) {
+	if !strings.HasPrefix(escaped, "/") {
+		return nil, nil
+	}
+	segments := strings.Split(escaped[1:], "/")
+	for i, s := range segments {
+		plain, err := url.PathUnescape(s)
+		if err != nil {
+			return nil, nil
+		}
+		segments[i] = plain
+	}
+	for i := range routes {
+		if args, ok := routes[i].match(segments); ok {
+			return &routes[i], args
+		}
+	}
+	return nil, nil
+}
+
+func (r *route) match(segments []string) ([]string, bool) {
+	if len(segments) != len(r.pattern) {
+		return nil, false
+	}
+	var args []string
+	for i, p := range r.pattern {
+		id, isID := strings.CutPrefix(p, "*")
+		switch {
+		case !isID:
+			if segments[i] != p {
+				return nil, false
+			}
+		case id == "": // a colon in an id belongs to a verb, and this one is not known
+			if segments[i] == "" || strings.Contains(segments[i], ":") {
+				return nil, false
+			}
+			args = append(args, segments[i])
+		default:
+			s, ok := strings.CutSuffix(segments[i], id)
+			if !ok {
+				return nil, false
+			}
+			args = append(args, s)
+		}
+	}
+	return args, true
+}
+
+func (x *exchange) health() error { return x.answer(http.StatusOK, map[string]string{"status": "ok"}) }
+
+func (x *exchange) ready() error {
+	if _, _, err := x.s.cfg.Sessions.Store().Sessions(x.r.Context(), session.Query{Limit: 1}); err != nil {
+		return &portable.Error{Code: portable.Unavailable, Message: "Storage is unavailable", Cause: err}
+	}
+	return x.answer(http.StatusOK, map[string]string{"status": "ready"})
+}
+
+func (x *exchange) manifests() []portable.Manifest {
+	out := []portable.Manifest{}
+	for _, p := range x.s.cfg.Providers {
+		out = append(out, p.Manifest)
+	}
+	return out
+}
+
+func (x *exchange) describe() error {
+	return x.answer(http.StatusOK, portable.Description{Name: "rind", Version: x.s.cfg.Version, ProtocolVersion: portable.Version, Providers: x.manifests()})
+}
+
+func (x *exchange) capabilities() error {
+	return x.answer(http.StatusOK, map[string]any{"providers": x.manifests()})
+}

@@ -1,0 +1,231 @@
+// Package httpapi serves the portable execution protocol over HTTP and SSE (docs/protocol/portable-2026-09-02.md) on the same sessions as
+// every other surface: a conversation is a session, an execution is a turn, and a stream of events is a cursor over the log. It keeps no
+// event and no queue; a slow reader costs nothing and is cut when a write makes no progress for 30 s.
+//
+// Goroutines are those of net/http, one per connection. Stop ends the streams; the caller ends the server.
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/portable"
+	"github.com/rind-dev/rind/session"
+)
+
+// Bounds of a request (docs/protocol/portable-2026-09-02.md sections 1 and 1.1).
+const (
+	maxBody       = 4 << 20
+	bodyTime      = 30 * time.Second
+	writeTime     = 30 * time.Second
+	pingEvery     = 15 * time.Second
+	pageEvents    = 256
+	HeaderBytes   = 64 << 10 // of http.Server
+	HeaderTimeout = 10 * time.Second
+	IdleTimeout   = 120 * time.Second
+)
+
+// Provider answers executions. Runner nil is the agent of the sessions, on the serial lane.
+type Provider struct {
+	Manifest portable.Manifest
+	Runner   session.Runner
+}
+
+// Config is what a Server is made of. Sessions, Providers and Workspace are required.
+type Config struct {
+	Sessions   *session.Sessions
+	Providers  []Provider
+	Workspace  string            // absolute: of conversations that name none
+	Workspaces map[string]string // further ones, by name
+	Version    string
+	Token      string // "" asks for none
+	Port       int    // this server's
+	Hosts      []string
+	Origins    []string
+	Tools      []string // names the agent's config may give
+	Log        *slog.Logger
+	ErrorID    func(err error) string
+	Ping       time.Duration // between comments on a stream without events; 0 is 15 s
+}
+
+// Server is a http.Handler. Safe for concurrent use.
+type Server struct {
+	cfg Config
+
+	mu       sync.Mutex // guards draining and closed
+	draining bool
+	closed   bool
+	end      chan struct{} // closed when streams are to end
+	streams  sync.WaitGroup
+}
+
+// New makes a server.
+func New(cfg Config) *Server {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ErrorID == nil {
+		cfg.ErrorID = func(error) string { return "" }
+	}
+	if cfg.Ping == 0 {
+		cfg.Ping = pingEvery
+	}
+	return &Server{cfg: cfg, end: make(chan struct{})}
+}
+
+// Drain refuses new conversations and executions from now on (section 1.2 a).
+func (s *Server) Drain() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining = true
+}
+
+// EndStreams lets every open stream deliver what the log has and end (section 1.2 d). It does not wait.
+func (s *Server) EndStreams() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		close(s.end)
+	}
+}
+
+func (s *Server) isDraining() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draining
+}
+
+func (s *Server) provider(id string) *Provider {
+	for i := range s.cfg.Providers {
+		if s.cfg.Providers[i].Manifest.ID == id {
+			return &s.cfg.Providers[i]
+		}
+	}
+	return nil
+}
+
+// exchange is one request being answered.
+type exchange struct {
+	s    *Server
+	w    http.ResponseWriter
+	r    *http.Request
+	args []string // the ids of the path
+	text json.RawMessage
+	told *portable.Context // of the execution that is read
+}
+
+// ServeHTTP implements http.Handler: the pipeline of section 1.1, the first failure answers.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{s: s, w: w, r: r}
+	defer func() {
+		if p := recover(); p != nil {
+			if p == http.ErrAbortHandler {
+				panic(p)
+			}
+			x.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+		}
+	}()
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	if err := x.serve(); err != nil {
+		x.fail(err)
+	}
+}
+
+func (x *exchange) serve() error {
+	if err := x.guard(); err != nil {
+		return err
+	}
+	if x.preflight() {
+		return nil
+	}
+	rt, args := find(x.r.URL.EscapedPath())
+	if rt == nil || !rt.open {
+		if err := x.authenticate(); err != nil {
+			return err
+		}
+	}
+	if rt == nil {
+		return &portable.Error{Code: portable.NotFound, Message: "Route not found"}
+	}
+	if !rt.serves(x.r.Method) {
+		x.w.Header().Set("Allow", rt.allow())
+		return &portable.Error{Code: portable.BadMethod, Message: "Method not allowed"}
+	}
+	if rt.stops && x.s.isDraining() {
+		return &portable.Error{Code: portable.Unavailable, Message: "Runtime is stopping"}
+	}
+	if rt.method == http.MethodPost {
+		var err error
+		if x.text, err = x.body(); err != nil {
+			return err
+		}
+	}
+	x.args = args
+	return rt.run(x)
+}
+
+// answer writes an object.
+func (x *exchange) answer(status int, v any) error {
+	body, err := protocol.Marshal(v)
+	if err != nil {
+		return err
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.w.WriteHeader(status)
+	if x.r.Method != http.MethodHead {
+		_, _ = x.w.Write(body) // who left is told nothing
+	}
+	return nil
+}
+
+// fail answers with an error.
+func (x *exchange) fail(err error) {
+	e := portable.FromError(err)
+	switch e.Code {
+	case portable.Internal:
+		id := x.s.cfg.ErrorID(err)
+		x.s.cfg.Log.Error("request", "method", x.r.Method, "error_id", id)
+	case portable.Unavailable:
+		x.s.cfg.Log.Info("request refused", "method", x.r.Method, "err", err)
+		x.w.Header().Set("Retry-After", "1")
+	case portable.Unauthorized:
+		x.w.Header().Set("WWW-Authenticate", `Bearer realm="rind"`)
+	case portable.TooLarge:
+		x.w.Header().Set("Connection", "close")
+	}
+	_ = x.answer(e.HTTPStatus(), e)
+}
+
+// missing reports whether an error of the sessions or the store says that something is not there.
+func missing(err error) bool {
+	return errors.Is(err, session.ErrNotFound) || protocol.KindOf(err) == protocol.SessionNotFound
+}
+
+// stored turns an error of the store into what is told.
+func stored(err error) error {
+	if _, ok := errors.AsType[*protocol.Error](err); ok || err == nil {
+		return err
+	}
+	for _, known := range []error{session.ErrLocked, session.ErrFull, session.ErrReadOnly, session.ErrCorrupt, session.ErrNewer, session.ErrClosed} {
+		if errors.Is(err, known) {
+			return &protocol.Error{Kind: protocol.PersistenceError, Message: "Storage is unavailable", Cause: err}
+		}
+	}
+	return err
+}
+
+func (s *Server) allowedOrigin(origin string) bool { return slices.Contains(s.cfg.Origins, origin) }

@@ -74,12 +74,13 @@ var rooms = []room{
 	{path: "session/tool/*", ours: ground, third: schema},
 
 	{path: "dispatcher", ours: append([]string{"session"}, codecs...)},
+	{path: "dispatcher/acp", ours: []string{"protocol", "protocol/acp", "protocol/rpc", "protocol/frame", "session"}},
 	{path: "dispatcher/httpapi", ours: append([]string{"session", "dispatcher"}, codecs...), serves: true},
 
 	{
 		path: "cmd/rind",
 		ours: append([]string{
-			"protocol/*", "session/*", "session/store/*", "session/provider/*", "session/tool/*", "dispatcher", "dispatcher/httpapi",
+			"protocol/*", "session/*", "session/store/*", "session/provider/*", "session/tool/*", "dispatcher", "dispatcher/acp", "dispatcher/httpapi",
 		}, ground...),
 		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "golang.org/x/tools/txtar"},
 	},

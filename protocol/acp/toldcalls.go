@@ -217,6 +217,23 @@ type Open struct {
 	Message string // being said
 	Text    string // of it so far
 	Alive   bool   // somebody works on it, or it waits for an answer
+	Asks    []*Ask // open actions of all turns
+}
+
+// Join adds to dst what a client that joins in the middle is asked, each behind the call it is about.
+func (t *Teller) Join(dst []Told, asks []*Ask) []Told {
+	for _, a := range asks {
+		dst, _ = t.call(dst, a.Turn, a.CallID, a.tool())
+		dst = t.ask(dst, a)
+	}
+	return dst
+}
+
+func (a *Ask) tool() string {
+	if a.Approval != nil {
+		return a.Approval.ToolName
+	}
+	return "ask_user_question"
 }
 
 // EndReplay adds to dst what closes a replay: the text so far of what is being said, how open calls stand, the usage. It goes on as live. The
@@ -245,6 +262,9 @@ func (t *Teller) EndReplay(dst []Told, open Open) ([]Told, []*Ask) {
 	}
 	dst = t.used(dst)
 	t.replay = false
+	if open.Asks != nil { // some may lie before where the replay began
+		t.asks = open.Asks
+	}
 	var asks []*Ask
 	for _, a := range t.asks {
 		if a.Turn != open.Turn || open.Alive {

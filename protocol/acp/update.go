@@ -190,3 +190,11 @@ func Notice(severity, title string) json.RawMessage {
 		Title    string `json:"title"`
 	}{NoticeUpdate, severity, title})
 }
+
+// Titled is the update that names the session.
+func Titled(title string) json.RawMessage {
+	return protocol.MustMarshal(struct {
+		Update string `json:"sessionUpdate"`
+		Title  string `json:"title"`
+	}{InfoUpdate, title})
+}

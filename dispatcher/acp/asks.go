@@ -1,0 +1,183 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/protocol/rpc"
+	"github.com/rind-dev/rind/session"
+)
+
+// asks are the questions put to the client that have no answer yet. The pending action belongs to the session: whoever answers first, answers.
+type asks struct {
+	life context.Context // of all of them
+	end  context.CancelFunc
+
+	mu     sync.Mutex // guards what follows
+	closed bool
+	open   map[string]*asked // by action id
+	last   int64             // id of our newest call
+	silent map[string]bool   // call ids whose withdrawal is written already, or is not to be
+}
+
+// asked is one question on its way.
+type asked struct {
+	id   string // of our call
+	stop context.CancelFunc
+}
+
+// sendCall writes a call of ours.
+func (c *Conn) sendCall(call protocol.Call) {
+	c.out.lines(append(acp.AppendCall(nil, call), '\n'), "")
+}
+
+// withdrawCall takes one back, unless that was written already.
+func (c *Conn) withdrawCall(id string) {
+	c.asks.mu.Lock()
+	silent := c.asks.silent[id]
+	delete(c.asks.silent, id)
+	c.asks.mu.Unlock()
+	if !silent {
+		c.out.lines(append(acp.AppendWithdrawal(nil, id), '\n'), "")
+	}
+}
+
+// close lets go of all questions: what is open is left to whoever opens the session next. Those who wait end with their connection.
+func (a *asks) close() {
+	a.mu.Lock()
+	a.closed = true
+	for _, q := range a.open {
+		a.silent[q.id] = true
+	}
+	a.open = map[string]*asked{}
+	a.mu.Unlock()
+	a.end()
+}
+
+// resolved withdraws the question of an action that has its answer, in the order of the log.
+func (a *asks) resolved(buf []byte, action string) []byte {
+	a.mu.Lock()
+	q := a.open[action]
+	delete(a.open, action)
+	if q != nil {
+		a.silent[q.id] = true
+	}
+	a.mu.Unlock()
+	if q == nil {
+		return buf
+	}
+	q.stop()
+	return append(acp.AppendWithdrawal(buf, q.id), '\n')
+}
+
+// ask puts an action to the client: consent as a permission, a question as a form, or as a permission of its choices, or as a message.
+func (c *Conn) ask(f *follow, a *acp.Ask) {
+	c.mu.Lock()
+	caps := c.caps
+	c.mu.Unlock()
+	s, id, root := f.s, f.s.ID, f.s.Workspace()
+	var call protocol.Call
+	switch {
+	case a.Approval != nil:
+		call = protocol.Call{Method: acp.MethodPermission, Params: protocol.MustMarshal(acp.Permission(id, root, a.Approval))}
+	case caps.Form:
+		call = protocol.Call{Method: acp.MethodElicitation, Params: protocol.MustMarshal(acp.QuestionForm(id, a.CallID, a.Question.Question, a.Question.Options))}
+	case len(a.Question.Options) > 0:
+		call = protocol.Call{Method: acp.MethodPermission, Params: protocol.MustMarshal(acp.Choice(id, a.CallID, a.Question.Question, a.Question.Options))}
+	default: // the next prompt is the answer
+		said := acp.Chunk{Kind: acp.AgentChunk, MessageID: a.Action, Text: a.Question.Question + "\n"}
+		c.out.lines(append(acp.AppendUpdate(nil, id, said.Encode(), 0), '\n'), "")
+		s.AnswerQuestion(a.Question.ToolCallID, "", func(error) {})
+		return
+	}
+	ctx, stop := context.WithCancel(c.asks.life)
+	c.asks.mu.Lock()
+	if c.asks.closed {
+		c.asks.mu.Unlock()
+		stop()
+		return
+	}
+	c.asks.last++
+	call.ID = strconv.FormatInt(c.asks.last, 10)
+	before := c.asks.open[a.Action]
+	if before != nil { // asked again: the dialog from before is void
+		c.asks.silent[before.id] = true
+	}
+	c.asks.open[a.Action] = &asked{call.ID, stop}
+	c.asks.mu.Unlock()
+	if before != nil {
+		c.out.lines(append(acp.AppendWithdrawal(nil, before.id), '\n'), "")
+		before.stop()
+	}
+	go func() {
+		defer stop()
+		result, err := c.rpc.Call(ctx, call)
+		c.asks.mu.Lock()
+		mine := c.asks.open[a.Action] != nil && c.asks.open[a.Action].id == call.ID
+		if mine {
+			delete(c.asks.open, a.Action)
+		}
+		c.asks.mu.Unlock()
+		if !mine || ctx.Err() != nil || errors.Is(err, rpc.ErrEnded) { // somebody else answered, or nobody does
+			return
+		}
+		c.answered(s, a, call.Method, result, err)
+	}()
+}
+
+// answered hands the client's answer to the session.
+func (c *Conn) answered(s *session.Session, a *acp.Ask, method string, result json.RawMessage, err error) {
+	settled := func(err error) {
+		if err != nil {
+			c.d.cfg.Log.Info("answer of the client", "session", s.ID, "action", a.Action, "err", err)
+		}
+	}
+	if method == acp.MethodElicitation {
+		words := ""
+		if err == nil {
+			words = acp.ReadForm(result)
+		}
+		s.AnswerQuestion(a.Question.ToolCallID, words, settled)
+		return
+	}
+	option, cancelled, ok := acp.ReadPermission(result)
+	if err == nil && cancelled {
+		c.cancel(s)
+		return
+	}
+	if a.Question != nil {
+		if err != nil || !ok || option == acp.Declined {
+			option = ""
+		}
+		s.AnswerQuestion(a.Question.ToolCallID, option, settled)
+		return
+	}
+	known := false
+	for _, o := range a.Approval.Options {
+		known = known || o.ID == option
+	}
+	if err != nil || !ok || !known { // not understood: the careful answer
+		option = rejection(a.Approval.Options)
+	}
+	s.ResolveApproval(a.Action, option, settled)
+}
+
+// rejection is the option that rejects once, or the nearest to it.
+func rejection(options []protocol.Option) string {
+	found := ""
+	for _, o := range options {
+		switch {
+		case o.Kind == "reject_once":
+			return o.ID
+		case strings.HasPrefix(o.Kind, "reject"):
+			found = o.ID
+		}
+	}
+	return found
+}

@@ -1,0 +1,164 @@
+package acp
+
+import (
+	"context"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/session"
+)
+
+// cleanupWithin is how long the end of a turn may take before a session is let go of all the same.
+const cleanupWithin = 10 * time.Second
+
+// sessionCancel ends what the client may end in a session. It is acted on in reading order.
+func sessionCancel(k *call) {
+	id, err := k.params.Session()
+	if err != nil {
+		if k.req.ID != nil {
+			k.fail(err)
+		}
+		return
+	}
+	k.c.mu.Lock()
+	o := k.c.open[id]
+	k.c.mu.Unlock()
+	if o != nil {
+		k.c.cancel(o.s)
+	}
+	k.ok(acp.Empty{})
+}
+
+// cancel ends every prompt of this connection in a session, and an editor's turn that no connection's prompt covers (docs/protocol/acp.md
+// section 2.5). It returns the prompts.
+func (c *Conn) cancel(s *session.Session) []*call {
+	c.mu.Lock()
+	var mine []*call
+	for _, k := range c.inFlight {
+		if k.session == s.ID && k.prompt != nil {
+			mine = append(mine, k)
+		}
+	}
+	c.mu.Unlock()
+	for _, k := range mine {
+		k.prompt.Withdraw("", func(error) {})
+	}
+	ignore := func(error) {}
+	s.Inspect(func(v *session.View) {
+		t := v.Serial
+		switch {
+		case t == nil:
+			if !v.Working() && v.Goal != nil && v.Goal.Status == session.GoalActive {
+				s.Cancel(session.CancelRequest{Surface: "acp"}, ignore)
+			}
+		case !t.Started, t.Surface == protocol.SurfacePortable, c.d.isCovered(t.ID):
+		case !v.Hosted && t.Origin == protocol.OriginUser && v.Alive() && !v.TurnState().Waiting: // a prompt of another process
+		default:
+			s.Cancel(session.CancelRequest{Turn: t.ID, Surface: "acp"}, ignore)
+		}
+	})
+	return mine
+}
+
+// ended waits until the prompts were answered and the turn of a session has ended.
+func (c *Conn) ended(ctx context.Context, s *session.Session, prompts []*call) {
+	for _, k := range prompts {
+		select {
+		case <-k.left:
+		case <-ctx.Done():
+			return
+		}
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		hosted := false
+		if s.InspectNow(ctx, func(v *session.View) { hosted = v.Hosted && v.Serial != nil && v.Serial.Cancel != nil }) != nil || !hosted {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// release takes a session out of those that are open here; nil when it is not.
+func (c *Conn) release(id session.SessionID) *opened {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o := c.open[id]
+	delete(c.open, id)
+	return o
+}
+
+// sessionClose cancels, waits for the last fact, lets go and answers.
+func sessionClose(k *call) {
+	o, err := k.opened()
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	s, c := o.s, k.c
+	prompts := c.cancel(s)
+	c.release(s.ID)
+	k.background(func() {
+		ctx, stop := context.WithTimeout(context.Background(), cleanupWithin)
+		defer stop()
+		c.ended(ctx, s, prompts)
+		var head session.Seq
+		_ = s.InspectNow(ctx, func(v *session.View) { head = v.Head })
+		if !k.first() {
+			return
+		}
+		k.handedOver()
+		c.out.hold(&hold{
+			session: s.ID, seq: head, id: string(k.req.ID), build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: acp.Empty{}} },
+			written: func() {
+				c.mu.Lock()
+				again := c.open[s.ID] != nil // opened anew meanwhile
+				c.mu.Unlock()
+				if !again {
+					c.out.remove(s.ID)
+				}
+				s.Close()
+			},
+		})
+	})
+}
+
+// sessionDelete cancels and removes a session and its bytes; one that is not there is deleted already.
+func sessionDelete(k *call) {
+	id, err := k.params.Session()
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	c := k.c
+	o := c.release(id)
+	var prompts []*call
+	if o != nil {
+		prompts = c.cancel(o.s)
+	}
+	k.background(func() {
+		ctx, stop := context.WithTimeout(context.Background(), cleanupWithin)
+		defer stop()
+		if o != nil {
+			c.ended(ctx, o.s, prompts)
+		}
+		var err error
+		if protocol.ValidSessionID(string(id)) {
+			err = c.d.cfg.Sessions.Delete(ctx, id)
+		}
+		if o != nil {
+			c.out.remove(id)
+			o.s.Close()
+		}
+		if protocol.KindOf(err) == protocol.SessionNotFound {
+			err = nil
+		}
+		k.settle(acp.Empty{}, err)
+	})
+}

@@ -1,0 +1,226 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/session"
+)
+
+// command is one slash command; usable says that this process can do it.
+type command struct {
+	acp.Command
+	usable func(d *Dispatcher) bool
+	run    func(k *call, o *opened, args string)
+}
+
+func always(*Dispatcher) bool { return true }
+
+// commandTable is what is told as available, in this order. skill is not in run: it becomes a prompt.
+var commandTable []command
+
+func init() {
+	hint := func(s string) *acp.InputHint { return &acp.InputHint{Hint: s} }
+	commandTable = []command{
+		{acp.Command{Name: "compact", Description: "Replace the conversation by a summary in the model's view"}, always, commandCompact},
+		{acp.Command{Name: "permissions", Description: "List remembered consent, or revoke one", Input: hint("revoke NUMBER")}, func(d *Dispatcher) bool { return d.cfg.Policy != nil }, commandPermissions},
+		{acp.Command{Name: "rename", Description: "Give the session a name", Input: hint("name")}, always, commandRename},
+		{acp.Command{Name: "skill", Description: "Load a skill and say what to do with it", Input: hint("name, then what to do")}, func(d *Dispatcher) bool { return d.cfg.Guide != nil }, nil},
+		{acp.Command{Name: "status", Description: "Show session, model and usage"}, always, commandStatus},
+		{acp.Command{Name: "undo", Description: "Put back the files that the last turn wrote"}, func(d *Dispatcher) bool { return d.cfg.Undo != nil }, commandUndo},
+	}
+}
+
+func (c *Conn) commands() []acp.Command {
+	out := []acp.Command{}
+	for _, row := range commandTable {
+		if row.usable(c.d) {
+			out = append(out, row.Command)
+		}
+	}
+	return out
+}
+
+// command runs what a prompt that begins with a slash names; false leaves it a prompt.
+func (k *call) command(o *opened, text string, req *session.PromptRequest) bool {
+	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "/"), " ")
+	for _, row := range commandTable {
+		if row.Name != name || !row.usable(k.c.d) {
+			continue
+		}
+		if row.run == nil {
+			if args = strings.TrimSpace(args); args != "" {
+				req.Input = "/skill:" + args + strings.TrimPrefix(req.Input, text)
+				return false
+			}
+			k.skills(o)
+			return true
+		}
+		k.c.mu.Lock()
+		k.session = o.s.ID
+		k.c.mu.Unlock()
+		row.run(k, o, strings.TrimSpace(args))
+		return true
+	}
+	return false
+}
+
+// says answers a command: what it has to say as a message, then the end of the turn.
+func (k *call) says(id session.SessionID, seq session.Seq, format string, args ...any) {
+	said := acp.Chunk{Kind: acp.AgentChunk, MessageID: protocol.RandomIDs{}.Hex32(), Text: fmt.Sprintf(format, args...)}
+	lead := append(acp.AppendUpdate(nil, id, said.Encode(), 0), '\n')
+	k.at(id, seq, lead, func(*follow) protocol.Reply {
+		return protocol.Reply{ID: k.req.ID, Result: acp.Prompted{Stop: "end_turn"}}
+	})
+}
+
+func (k *call) sorry(id session.SessionID, err error) {
+	k.says(id, 0, "That did not work: %s", k.c.d.wire(err).Message)
+}
+
+func commandCompact(k *call, o *opened, _ string) {
+	id := o.s.ID
+	k.set(o.s.Compact(func(out session.Outcome, err error) {
+		switch {
+		case err != nil:
+			k.sorry(id, err)
+		case out.Outcome == session.OutcomeCancelled:
+			k.at(id, out.Seq, nil, func(*follow) protocol.Reply {
+				return protocol.Reply{ID: k.req.ID, Result: acp.Prompted{Stop: "cancelled"}}
+			})
+		case out.Fault != nil:
+			k.says(id, out.Seq, "That did not work: %s", out.Fault.Message)
+		default:
+			var rec protocol.Compaction
+			_ = json.Unmarshal(out.Record, &rec)
+			k.says(id, out.Seq, "The conversation up to here (%d messages) is a summary for the model now. Nothing of it is lost in the log.", rec.Source.MessageEndIndexExclusive-rec.Source.MessageStartIndex)
+		}
+	}))
+}
+
+func commandRename(k *call, o *opened, name string) {
+	id := o.s.ID
+	if name == "" {
+		k.says(id, 0, "Usage: /rename NAME")
+		return
+	}
+	o.s.Rename(name, func(title string, err error) {
+		if err != nil {
+			k.sorry(id, err)
+			return
+		}
+		o.s.Inspect(func(v *session.View) { k.says(id, v.Head, "The session is named %q.", title) })
+	})
+}
+
+func commandStatus(k *call, o *opened, _ string) {
+	o.s.Inspect(func(v *session.View) {
+		var b strings.Builder
+		fmt.Fprintf(&b, "Session %s\nFolder: %s\nModel: %s/%s\nMode: %s\nMessages: %d", o.s.ID, v.Workspace, v.Sel.Provider, v.Sel.Model, modeOf(v.Sel), v.Messages)
+		if v.Stats != nil && v.Stats.ContextWindowTokens > 0 {
+			fmt.Fprintf(&b, "\nContext: %d of %d tokens", v.Stats.InputTokens+v.Stats.OutputTokens, v.Stats.ContextWindowTokens)
+		}
+		k.says(o.s.ID, 0, "%s", b.String())
+	})
+}
+
+func commandPermissions(k *call, o *opened, args string) {
+	id := o.s.ID
+	policy, workspace := k.c.d.cfg.Policy, o.s.Workspace()
+	k.background(func() {
+		ctx := context.Background()
+		if rest, ok := strings.CutPrefix(args, "revoke "); ok {
+			var n int64
+			if _, err := fmt.Sscan(rest, &n); err != nil {
+				k.says(id, 0, "Usage: /permissions | /permissions revoke NUMBER")
+				return
+			}
+			gone, err := policy.Revoke(ctx, workspace, n)
+			switch {
+			case err != nil:
+				k.sorry(id, err)
+			case gone:
+				k.says(id, 0, "Rule %d is revoked.", n)
+			default:
+				k.says(id, 0, "There is no rule %d.", n)
+			}
+			return
+		}
+		rules, err := policy.Rules(ctx, workspace)
+		if err != nil {
+			k.sorry(id, err)
+			return
+		}
+		if len(rules) == 0 {
+			k.says(id, 0, "Nothing is remembered for this folder.")
+			return
+		}
+		var b strings.Builder
+		b.WriteString("Remembered for this folder:")
+		for _, r := range rules {
+			word := "deny"
+			if r.Allow {
+				word = "allow"
+			}
+			fmt.Fprintf(&b, "\n- %d: %s %s %s", r.ID, word, r.Tool, r.Pattern)
+		}
+		k.says(id, 0, "%s", b.String())
+	})
+}
+
+func commandUndo(k *call, o *opened, _ string) {
+	id := o.s.ID
+	o.s.Inspect(func(v *session.View) {
+		if v.Working() || v.Serial != nil {
+			k.says(id, 0, "A turn is open: wait for its end, or cancel it first.")
+			return
+		}
+		draft := v.Draft
+		k.background(func() {
+			var u session.Undone
+			var err error
+			if !draft {
+				u, err = k.c.d.cfg.Undo.Undo(context.Background(), id, "")
+			}
+			if err != nil {
+				k.sorry(id, err)
+				return
+			}
+			if u.Turn == "" {
+				k.says(id, 0, "There is nothing to undo.")
+				return
+			}
+			words := map[string]string{
+				session.FileRestored: "restored", session.FileChangedSince: "left alone, it was changed since", session.FileNotKept: "left alone, its content was not kept",
+			}
+			var b strings.Builder
+			b.WriteString("Undone:")
+			for _, f := range u.Files {
+				fmt.Fprintf(&b, "\n- %s: %s", f.Path, words[f.Status])
+			}
+			k.says(id, 0, "%s", b.String())
+		})
+	})
+}
+
+// skills lists what /skill can load.
+func (k *call) skills(o *opened) {
+	id, workspace := o.s.ID, o.s.Workspace()
+	k.background(func() {
+		list := k.c.d.cfg.Guide.Skills(workspace)
+		if len(list) == 0 {
+			k.says(id, 0, "There are no skills here.")
+			return
+		}
+		var b strings.Builder
+		b.WriteString("Skills:")
+		for _, s := range list {
+			fmt.Fprintf(&b, "\n- %s: %s", s.Name, s.Description)
+		}
+		k.says(id, 0, "%s", b.String())
+	})
+}

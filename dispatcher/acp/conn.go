@@ -1,0 +1,338 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime/debug"
+	"sync"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/protocol/frame"
+	"github.com/rind-dev/rind/protocol/rpc"
+	"github.com/rind-dev/rind/session"
+)
+
+// maxInFlight bounds the requests of a connection that have no answer yet.
+const maxInFlight = 64
+
+// Conn is one connection. Requests are taken on its reading goroutine, in reading order, and answered through its outbox.
+type Conn struct {
+	d    *Dispatcher
+	in   *frame.Reader
+	out  *outbox
+	rpc  *rpc.Conn
+	asks asks
+
+	mu       sync.Mutex // guards what follows; never held over I/O
+	inFlight map[string]*call
+	free     chan struct{} // closed and made anew whenever a short request was answered
+	ready    bool
+	stopping bool
+	caps     acp.ClientCapabilities
+	open     map[session.SessionID]*opened
+	own      map[session.TurnID]bool // turns of prompts that have no answer yet
+	gone     chan struct{}
+	once     sync.Once
+}
+
+// opened is a session the client has open here.
+type opened struct {
+	s   *session.Session // a reference
+	cwd string           // as the client named it
+	// via is the surface of a change of mode this connection asked for and was not told of yet: it needs no update of its own. Guarded by Conn.mu.
+	via string
+}
+
+func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
+	c := &Conn{
+		d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, open: map[session.SessionID]*opened{}, own: map[session.TurnID]bool{},
+		gone: make(chan struct{}), free: make(chan struct{}),
+	}
+	c.out = newOutbox(c, out)
+	c.asks.life, c.asks.end = context.WithCancel(context.Background())
+	c.asks.open, c.asks.silent = map[string]*asked{}, map[string]bool{}
+	return c
+}
+
+// lost ends the connection because its client cannot be reached any more.
+func (c *Conn) lost() { c.once.Do(func() { close(c.gone) }) }
+
+// Ready implements rpc.Peer.
+func (c *Conn) Ready() { c.out.pause() }
+
+// Decode implements rpc.Peer.
+func (c *Conn) Decode(b []byte) (protocol.Request, error) { return acp.Decode(b) }
+
+// Refuse implements rpc.Peer.
+func (c *Conn) Refuse(err error) {
+	if errors.Is(err, acp.ErrIgnored) {
+		return
+	}
+	r, ok := errors.AsType[*acp.Refusal](err)
+	if !ok {
+		r = &acp.Refusal{Err: &protocol.Error{Kind: protocol.ParseError, Message: "The line is not valid UTF-8."}}
+		switch {
+		case errors.Is(err, frame.ErrTooLong):
+			r.Err = &protocol.Error{Kind: acp.BadMessage, Message: fmt.Sprintf("The line is longer than %d bytes.", frame.MaxBytes)}
+		case errors.Is(err, frame.ErrDepth):
+			r.Err = &protocol.Error{Kind: acp.BadMessage, Message: "The line is nested too deeply."}
+		}
+	}
+	c.out.reply(protocol.Reply{ID: r.ID, Err: r.Err}, "")
+}
+
+// call is one request being answered, or a notification.
+type call struct {
+	c      *Conn
+	req    protocol.Request
+	params acp.Params
+	long   bool // a prompt: its end is the turn's
+
+	session session.SessionID // of a prompt
+	prompt  *session.Prompt   // set on the reading goroutine
+	turn    session.TurnID    // once known; guarded by Conn.mu
+	left    chan struct{}     // of a prompt: closed when its answer was handed over
+
+	mu   sync.Mutex
+	done bool
+}
+
+// Request implements rpc.Peer: the checks that need the connection's state, in the order of docs/protocol/acp.md section 2.0, then the method.
+func (c *Conn) Request(req protocol.Request) {
+	m, known := methods[req.Method]
+	if req.ID == nil && !m.notice {
+		return // unknown, or a request nobody waits for
+	}
+	if req.ID != nil && req.Method == acp.MethodCancelRequest {
+		known = false
+	}
+	id := string(req.ID)
+	c.mu.Lock()
+	_, dup := c.inFlight[id]
+	ready, stopping, flying := c.ready, c.stopping, len(c.inFlight)
+	c.mu.Unlock()
+	var refused *protocol.Error
+	echo := req.ID
+	switch {
+	case req.ID == nil:
+		if !ready {
+			return
+		}
+	case dup:
+		refused, echo = &protocol.Error{Kind: acp.BadMessage, Message: "A request with this id has no answer yet."}, nil
+	case stopping || c.d.stopped():
+		refused = &protocol.Error{Kind: protocol.ServerStopping, Message: "Runtime is shutting down."}
+	case !ready && req.Method != acp.MethodInitialize:
+		refused = &protocol.Error{Kind: protocol.ServerNotReady, Message: "Call initialize first."}
+	case !known:
+		refused = &protocol.Error{Kind: protocol.MethodNotFound, Message: "Unknown method: " + protocol.Prefix(req.Method, 100)}
+	case flying >= maxInFlight && !m.notice:
+		refused = &protocol.Error{Kind: protocol.Overloaded, Message: fmt.Sprintf("Too many requests without an answer (maximum %d).", maxInFlight)}
+	}
+	if refused != nil {
+		c.out.reply(protocol.Reply{ID: echo, Err: refused}, "")
+		return
+	}
+	k := &call{c: c, req: req, params: acp.ReadParams(req.Params), long: m.long, left: make(chan struct{})}
+	if req.ID != nil {
+		c.mu.Lock()
+		c.inFlight[id] = k
+		c.mu.Unlock()
+	}
+	m.run(k)
+}
+
+// leave frees the ids of answers that are about to be written.
+func (c *Conn) leave(ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, id := range ids {
+		delete(c.inFlight, id)
+	}
+	if len(ids) > 0 {
+		close(c.free)
+		c.free = make(chan struct{})
+	}
+}
+
+// shortDone waits for the answers of short requests.
+func (c *Conn) shortDone(ctx context.Context) {
+	for {
+		c.mu.Lock()
+		open, free := 0, c.free
+		for _, k := range c.inFlight {
+			if !k.long {
+				open++
+			}
+		}
+		c.mu.Unlock()
+		if open == 0 {
+			return
+		}
+		select {
+		case <-free:
+		case <-ctx.Done():
+			return
+		case <-c.gone:
+			return
+		}
+	}
+}
+
+// first reports whether the call has no answer yet, and gives it one.
+func (k *call) first() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.done {
+		return false
+	}
+	k.done = true
+	return true
+}
+
+// ok answers with a result.
+func (k *call) ok(result any) {
+	if k.first() {
+		k.handedOver()
+		if k.req.ID != nil {
+			k.c.out.reply(protocol.Reply{ID: k.req.ID, Result: result}, string(k.req.ID))
+		}
+	}
+}
+
+// fail answers with an error.
+func (k *call) fail(err error) {
+	if k.first() {
+		k.handedOver()
+		if k.req.ID != nil {
+			k.c.out.reply(protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}, string(k.req.ID))
+		}
+	}
+}
+
+func (k *call) settle(result any, err error) {
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.ok(result)
+}
+
+// at answers once the connection was told everything of a session up to seq. lead is written right before the answer.
+func (k *call) at(id session.SessionID, seq session.Seq, lead []byte, build func(f *follow) protocol.Reply) {
+	if !k.first() {
+		return
+	}
+	if k.req.ID != nil {
+		k.c.out.hold(&hold{session: id, seq: seq, id: string(k.req.ID), lead: lead, build: build})
+	}
+	k.handedOver()
+}
+
+// handedOver ends what the call covers.
+func (k *call) handedOver() {
+	k.c.mu.Lock()
+	turn := k.turn
+	k.c.mu.Unlock()
+	if turn != "" {
+		k.c.d.cover(turn, false)
+	}
+	close(k.left)
+}
+
+// covers says which turn the answer of a prompt will tell the end of.
+func (k *call) covers(turn session.TurnID) {
+	k.c.mu.Lock()
+	k.turn = turn
+	k.c.own[turn] = true
+	k.c.mu.Unlock()
+	k.c.d.cover(turn, true)
+}
+
+// isOwn reports whether a prompt of this connection will be answered with the end of a turn.
+func (c *Conn) isOwn(turn session.TurnID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.own[turn]
+}
+
+func (c *Conn) disown(turn session.TurnID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.own, turn)
+}
+
+// panicked answers the request whose method panicked on the reading goroutine; reading goes on.
+func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
+	err := fmt.Errorf("panic in method %s: %v\n%s", req.Method, value, stack)
+	c.mu.Lock()
+	k := c.inFlight[string(req.ID)]
+	c.mu.Unlock()
+	if k == nil || req.ID == nil {
+		_ = c.d.internal(err)
+		return
+	}
+	k.fail(err)
+}
+
+// background runs f on a goroutine of its own.
+func (k *call) background(f func()) {
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				k.fail(fmt.Errorf("panic in method %s: %v\n%s", k.req.Method, v, debug.Stack()))
+			}
+		}()
+		f()
+	}()
+}
+
+// session finds the open session a request names.
+func (k *call) opened() (*opened, error) {
+	id, err := k.params.Session()
+	if err != nil {
+		return nil, err
+	}
+	k.c.mu.Lock()
+	o := k.c.open[id]
+	k.c.mu.Unlock()
+	if o == nil {
+		return nil, notOpen(id)
+	}
+	return o, nil
+}
+
+func notOpen(id session.SessionID) error {
+	return &protocol.Error{Kind: protocol.SessionNotFound, Message: "No session is open under this id: " + protocol.Prefix(string(id), 128)}
+}
+
+// with runs f with the request's session; an error is the answer.
+func (k *call) with(f func(o *opened)) {
+	o, err := k.opened()
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	f(o)
+}
+
+// cancelRequest is the notification $/cancel_request.
+func cancelRequest(k *call) {
+	id := bytes.TrimSpace(k.params["requestId"])
+	k.c.mu.Lock()
+	target := k.c.inFlight[string(id)]
+	k.c.mu.Unlock()
+	switch {
+	case target == nil:
+	case target.long:
+		if target.prompt != nil {
+			target.prompt.Withdraw(protocol.ReasonUser, func(error) {})
+		}
+	default:
+		target.fail(&protocol.Error{Kind: acp.RequestCancelled, Message: "The request was cancelled."})
+	}
+}

@@ -1,0 +1,395 @@
+package acp
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/session"
+)
+
+// modelsWithin is how long session/new waits for the list of models; what comes later is told as an update.
+const modelsWithin = 300 * time.Millisecond
+
+// openParams reads the params of the methods that open a session, and finds its folder.
+func (k *call) openParams(existing bool) (p acp.OpenParams, workspace string, err error) {
+	if p, err = acp.ReadOpen(k.params, existing); err != nil {
+		return p, "", err
+	}
+	if len(p.Roots) > 0 {
+		return p, "", acp.Bad("additionalDirectories are not offered.")
+	}
+	for _, s := range p.Servers {
+		if s.Type != "stdio" {
+			return p, "", acp.Bad("MCP servers over %s are not offered.", s.Type)
+		}
+	}
+	if workspace, err = k.c.d.cfg.Resolve(p.CWD); err != nil {
+		err = acp.Bad("cwd is no folder that exists: %s", protocol.Prefix(p.CWD, 300))
+	}
+	return p, workspace, err
+}
+
+func sessionNew(k *call) {
+	p, workspace, err := k.openParams(false)
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.background(func() {
+		all := k.c.d.cfg.Sessions
+		sel := all.Default(workspace)
+		if _, err := all.Models().Select(context.Background(), sel); err != nil {
+			k.fail(err)
+			return
+		}
+		k.c.d.models.wait(modelsWithin)
+		s, err := all.Draft(context.Background(), session.DraftOptions{Workspace: workspace})
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		k.opens(s, p, func(v *session.View) {
+			id := s.ID
+			f := k.c.newFollow(v, v.Head)
+			if f == nil {
+				k.fail(notOpen(id))
+				return
+			}
+			res := k.c.state(v)
+			res.Session = id
+			k.answerThenFollow(res, p, f)
+		})
+	})
+}
+
+// opens enters a session as open here, taking over the caller's reference, and answers on its goroutine.
+func (k *call) opens(s *session.Session, p acp.OpenParams, f func(v *session.View)) {
+	c := k.c
+	c.mu.Lock()
+	before := c.open[s.ID]
+	c.open[s.ID] = &opened{s: s, cwd: p.CWD}
+	c.mu.Unlock()
+	if before != nil {
+		before.s.Close()
+	}
+	if !s.Inspect(f) {
+		k.fail(notOpen(s.ID))
+	}
+}
+
+// newFollow makes a follower with a reference of its own; nil when the session is being deleted. Runs on the session's goroutine.
+func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
+	ref, err := c.d.cfg.Sessions.Open(context.Background(), v.Session.ID)
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	caps := c.caps
+	c.mu.Unlock()
+	id := ref.ID
+	f := &follow{s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, caps, c.isOwn)}
+	f.bell = v.Follow(c.out.ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
+		go c.discarded(id) // not on the session's goroutine, which ends with this
+	})
+	return f
+}
+
+// discarded lets go of a session that was deleted.
+func (c *Conn) discarded(id session.SessionID) {
+	c.mu.Lock()
+	o := c.open[id]
+	delete(c.open, id)
+	c.mu.Unlock()
+	c.out.remove(id)
+	if o != nil {
+		o.s.Close()
+	}
+}
+
+// pushed tells an event that has no entry: settings and title of a session that is not stored yet.
+func (c *Conn) pushed(id session.SessionID, event json.RawMessage) {
+	var e struct {
+		Type  string `json:"type"`
+		Title string `json:"title"`
+		protocol.SessionSettingsChanged
+	}
+	if json.Unmarshal(event, &e) != nil {
+		return
+	}
+	var lines []byte
+	switch e.Type {
+	case protocol.KindSessionSettingsChanged.String():
+		lines = c.appendSettings(nil, id, &e.SessionSettingsChanged)
+	case protocol.KindSessionRenamed.String():
+		lines = append(acp.AppendUpdate(nil, id, acp.Titled(e.Title), 0), '\n')
+	}
+	if len(lines) > 0 {
+		c.out.lines(lines, "")
+	}
+}
+
+// state is what the answers that open a session say of it.
+func (c *Conn) state(v *session.View) acp.Opened {
+	res := acp.Opened{Modes: modesOf(v.Sel), Options: c.d.options(v.Sel)}
+	if note := openTurn(v); note != nil {
+		res.Meta = map[string]json.RawMessage{acp.MetaTurn: protocol.MustMarshal(note)}
+	}
+	return res
+}
+
+// openTurn describes the open turn when nobody works on it; nil otherwise.
+func openTurn(v *session.View) *acp.TurnNote {
+	t := v.Serial
+	if t == nil || !t.Started || v.Alive() {
+		return nil
+	}
+	note := &acp.TurnNote{Status: "interrupted", Turn: t.ID}
+	if v.TurnState().Waiting {
+		note.Status = session.OutcomeWaiting
+	}
+	return note
+}
+
+// openAsks are the actions of a session that wait for an answer.
+func openAsks(v *session.View) []*acp.Ask {
+	asks := []*acp.Ask{}
+	add := func(t *session.OpenTurn) {
+		for _, a := range t.Actions {
+			ask := &acp.Ask{Action: a.ID, CallID: a.CallID, Turn: t.ID, Approval: a.Approval}
+			if ask.CallID == "" {
+				ask.CallID = a.ID
+			}
+			if a.Question {
+				ask.Question = &protocol.UserQuestionRequested{ToolCallID: a.CallID, Question: a.Title, Options: a.Choices}
+				ask.Question.More.ActionID = a.ID
+			}
+			asks = append(asks, ask)
+		}
+	}
+	if v.Serial != nil {
+		add(v.Serial)
+	}
+	for _, t := range v.Parallel {
+		add(t)
+	}
+	return asks
+}
+
+// answerThenFollow answers, tells the commands, and goes on with the log from where the follower stands. Runs on the session's goroutine.
+func (k *call) answerThenFollow(res acp.Opened, p acp.OpenParams, f *follow) {
+	if !k.first() {
+		f.bell.Stop()
+		f.s.Close()
+		return
+	}
+	lines := k.c.out.encode(protocol.Reply{ID: k.req.ID, Result: res})
+	lines = append(lines, k.c.greeting(f.s.ID, p)...)
+	k.handedOver()
+	k.c.out.lines(lines, string(k.req.ID))
+	k.c.out.add(f, nil)
+	k.c.lateOptions(f.s)
+}
+
+// greeting is what follows right behind the answer that opened a session.
+func (c *Conn) greeting(id session.SessionID, p acp.OpenParams) []byte {
+	lines := append(acp.AppendUpdate(nil, id, acp.Commands(c.commands()), 0), '\n')
+	c.mu.Lock()
+	notices := c.caps.Notices
+	c.mu.Unlock()
+	if len(p.Servers) == 0 {
+		return lines
+	}
+	names := make([]string, len(p.Servers))
+	for i, s := range p.Servers {
+		names[i] = protocol.Prefix(s.Name, 60)
+	}
+	text := "MCP servers that the editor names are not started by this version: " + strings.Join(names, ", ")
+	c.d.cfg.Log.Warn("mcp servers of the client are not started", "session", id, "servers", len(names))
+	if notices {
+		lines = append(acp.AppendUpdate(lines, id, acp.Notice("warning", text), 0), '\n')
+	}
+	return lines
+}
+
+// stored opens a session of the store, whose folder must be the one that is named.
+func (k *call) stored() (*session.Session, acp.OpenParams, error) {
+	p, workspace, err := k.openParams(true)
+	if err != nil {
+		return nil, p, err
+	}
+	s, err := k.c.d.cfg.Sessions.Open(context.Background(), p.Session)
+	if err != nil {
+		return nil, p, err
+	}
+	if s.Workspace() != workspace {
+		s.Close()
+		return nil, p, acp.Bad("cwd is not the folder of this session: %s", s.Workspace())
+	}
+	return s, p, nil
+}
+
+// sessionLoad tells the whole log up to where it stands, then answers, then goes live.
+func sessionLoad(k *call) {
+	s, p, err := k.stored()
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.opens(s, p, func(v *session.View) {
+		f := k.replayed(v, p)
+		if f == nil || !k.first() {
+			return
+		}
+		res := k.c.state(v)
+		k.handedOver()
+		k.c.out.add(f, &hold{
+			session: s.ID, seq: v.Head, exact: true, id: string(k.req.ID),
+			build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} },
+			trail: func(f *follow) []byte {
+				if f != nil {
+					k.c.out.askAll(f) // calls are queued behind this
+				}
+				return k.c.greeting(s.ID, p)
+			},
+		})
+		k.c.lateOptions(s)
+	})
+}
+
+// replayed makes the follower of a replay; the call is answered when it gives nil.
+func (k *call) replayed(v *session.View, p acp.OpenParams) *follow {
+	var after session.Seq
+	if p.After != nil {
+		after = *p.After
+	}
+	if after > v.Head {
+		k.fail(acp.Bad("The cursor is not one of this session."))
+		return nil
+	}
+	f := k.c.newFollow(v, after)
+	if f == nil {
+		k.fail(notOpen(v.Session.ID))
+		return nil
+	}
+	f.head = v.Head
+	f.teller.Replay(p.After != nil)
+	f.open.Asks = openAsks(v)
+	if t := v.Serial; t != nil {
+		f.open.Turn = t.ID
+		f.open.Message, f.open.Text = v.OpenMessage()
+		note := openTurn(v)
+		f.open.Alive = note == nil || note.Status == session.OutcomeWaiting
+	}
+	return f
+}
+
+// sessionResume answers without history; with a cursor, what is missing follows the answer.
+func sessionResume(k *call) {
+	s, p, err := k.stored()
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.opens(s, p, func(v *session.View) {
+		if p.After != nil {
+			f := k.replayed(v, p)
+			if f == nil {
+				return
+			}
+			f.late = true
+			if f.head == 0 || f.cursor == f.head && v.Serial == nil { // nothing is missing
+				f.head = 0
+				f.teller.EndReplay(nil, f.open)
+			}
+			k.answerThenFollow(k.c.state(v), p, f)
+			return
+		}
+		f := k.c.newFollow(v, v.Head)
+		if f == nil {
+			k.fail(notOpen(s.ID))
+			return
+		}
+		if t := v.Serial; t != nil {
+			message, text := v.OpenMessage()
+			f.teller.Resume(t.ID, message, text)
+			for _, c := range t.Calls {
+				if !c.Done {
+					f.teller.Known(t.ID, c.ID, c.Name, c.Arguments)
+				}
+			}
+		}
+		f.join = openAsks(v)
+		if note := openTurn(v); note != nil && note.Status != session.OutcomeWaiting {
+			f.join = nil // nobody would go on with it
+		}
+		k.answerThenFollow(k.c.state(v), p, f)
+	})
+}
+
+// listed is the opaque cursor of session/list.
+type listed struct {
+	Page      string `json:"p"`
+	Workspace string `json:"w,omitempty"`
+}
+
+func sessionList(k *call) {
+	q := session.Query{Limit: 50}
+	cwd := ""
+	var err error
+	if k.params["cwd"] != nil {
+		if cwd, err = k.params.Text("cwd"); err == nil && !filepath.IsAbs(cwd) {
+			err = acp.Bad("cwd must be an absolute path.")
+		}
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		q.Workspace = cwd // what cannot be resolved is looked for as it is
+		if abs, err := k.c.d.cfg.Resolve(cwd); err == nil {
+			q.Workspace = abs
+		}
+	}
+	if k.params["cursor"] != nil {
+		var at listed
+		text, err := k.params.Text("cursor")
+		raw, bad := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || bad != nil || json.Unmarshal(raw, &at) != nil || at.Page == "" || cwd != "" && at.Workspace != q.Workspace {
+			k.fail(acp.Bad("The cursor is not one of this list."))
+			return
+		}
+		q.Page, q.Workspace = at.Page, at.Workspace
+	}
+	k.background(func() {
+		metas, next, err := k.c.d.cfg.Sessions.List(context.Background(), q)
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		res := acp.Listed{Sessions: make([]acp.Info, 0, len(metas))}
+		for _, m := range metas {
+			i := acp.Info{ID: m.ID, CWD: k.c.shownCWD(m), Title: m.Title, Updated: protocol.FormatTime(m.Activity)}
+			res.Sessions = append(res.Sessions, i)
+		}
+		if next != "" {
+			cursor := base64.RawURLEncoding.EncodeToString(protocol.MustMarshal(listed{next, q.Workspace}))
+			res.Next = &cursor
+		}
+		k.ok(res)
+	})
+}
+
+// shownCWD is the folder of a session as the client named it, where it did.
+func (c *Conn) shownCWD(m session.Meta) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o := c.open[m.ID]; o != nil {
+		return o.cwd
+	}
+	return m.Workspace
+}

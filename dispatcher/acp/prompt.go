@@ -1,0 +1,257 @@
+package acp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/session"
+)
+
+// surface is the scope of our idempotency keys.
+const surface = "acp"
+
+// prompt asks for a turn; it is answered when the connection was told all of it (docs/protocol/acp.md section 2.4).
+func prompt(k *call) {
+	o, err := k.opened()
+	if err != nil {
+		if _, bad := acp.ReadBlocks(k.params); bad != nil { // params before session
+			err = bad
+		}
+		k.fail(err)
+		return
+	}
+	blocks, err := acp.ReadBlocks(k.params)
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	req := session.PromptRequest{Surface: surface}
+	req.Input, req.Parts = acp.Input(blocks)
+	if strings.TrimSpace(req.Input) == "" && len(req.Parts) == 0 {
+		k.fail(acp.Bad("The prompt is empty."))
+		return
+	}
+	if err := k.key(&req); err != nil {
+		k.fail(err)
+		return
+	}
+	if len(blocks) > 0 && blocks[0].Type == "text" && strings.HasPrefix(blocks[0].Text, "/") && k.command(o, blocks[0].Text, &req) {
+		return
+	}
+	if hasImage(req.Parts) && !k.imagesTaken(o.s) {
+		return
+	}
+	k.ask(o, req)
+}
+
+// key reads the idempotency key.
+func (k *call) key(req *session.PromptRequest) error {
+	key, err := k.params.Meta(acp.MetaKey)
+	switch {
+	case err != nil:
+		return err
+	case key == "":
+		return nil
+	case protocol.CharLen(key) > 200:
+		return acp.Bad("An idempotency key has at most 200 characters.")
+	}
+	canon, err := protocol.Canonical(bytes.NewReader(k.params["prompt"]))
+	if err != nil {
+		return acp.Bad("prompt: %v", err)
+	}
+	sum := sha256.Sum256(canon)
+	req.Key, req.Digest = key, hex.EncodeToString(sum[:])
+	return nil
+}
+
+func hasImage(parts []protocol.Part) bool {
+	for _, p := range parts {
+		if p.Kind == "image" {
+			return true
+		}
+	}
+	return false
+}
+
+// imagesTaken reports whether the session's model takes images; the call is answered when it does not.
+func (k *call) imagesTaken(s *session.Session) bool {
+	var sel session.Selection
+	if err := s.InspectNow(context.Background(), func(v *session.View) { sel = v.Sel }); err != nil {
+		k.fail(err)
+		return false
+	}
+	got, err := k.c.d.cfg.Sessions.Models().Select(context.Background(), sel)
+	if err == nil && (got.Info.Images == nil || !*got.Info.Images) {
+		err = acp.Bad("The model %s takes no images.", sel.Model)
+	}
+	if err != nil {
+		k.fail(err)
+	}
+	return err == nil
+}
+
+// ask hands the prompt to the session.
+func (k *call) ask(o *opened, req session.PromptRequest) {
+	s := o.s
+	started := false // owned by the session's goroutine
+	var repeated session.TurnID
+	req.Started = func(turn session.TurnID) {
+		started = true
+		k.covers(turn)
+	}
+	done := func(out session.Outcome, err error) {
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		k.ended(s.ID, out, !started && req.Key != "" && out.Turn != repeated)
+	}
+	k.c.mu.Lock()
+	k.session = s.ID
+	k.c.mu.Unlock()
+	if req.Key == "" {
+		k.set(s.Prompt(req, done))
+		return
+	}
+	// With a key the turn may be there already: a running one is waited for, an interrupted one is closed rather than gone on with.
+	if !s.Inspect(func(v *session.View) {
+		t := v.Serial
+		if t == nil || t.Key != req.Key {
+			return
+		}
+		repeated = t.ID
+		if note := openTurn(v); note != nil && note.Status == "interrupted" {
+			s.Cancel(session.CancelRequest{Turn: t.ID, Surface: surface}, func(error) {})
+		}
+	}) {
+		k.fail(notOpen(s.ID))
+		return
+	}
+	k.set(s.Prompt(req, done))
+}
+
+func (k *call) set(p *session.Prompt) {
+	k.c.mu.Lock()
+	k.prompt = p
+	k.c.mu.Unlock()
+}
+
+// goOn goes on with the interrupted turn, or waits for the end of a waiting one.
+func goOn(k *call) {
+	k.with(func(o *opened) {
+		s := o.s
+		k.c.mu.Lock()
+		k.session = s.ID
+		k.c.mu.Unlock()
+		s.Inspect(func(v *session.View) {
+			if v.Serial != nil && !v.Working() {
+				k.covers(v.Serial.ID)
+			}
+		})
+		k.set(s.Prompt(session.PromptRequest{Resume: true, Surface: surface}, func(out session.Outcome, err error) {
+			if err != nil {
+				k.fail(err)
+				return
+			}
+			k.ended(s.ID, out, false)
+		}))
+	})
+}
+
+// ended answers a prompt with the outcome of its turn.
+func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool) {
+	stop, fault := stopReason(out)
+	res := acp.Prompted{Stop: stop, Meta: map[string]json.RawMessage{}}
+	if out.Seq > 0 {
+		res.Meta[acp.MetaCursor] = protocol.MustMarshal(acp.CursorText(out.Seq))
+	}
+	if replayed {
+		res.Meta[acp.MetaReplayed] = json.RawMessage("true")
+	}
+	if out.Outcome == session.OutcomeWaiting {
+		res.Meta[acp.MetaTurn] = protocol.MustMarshal(acp.TurnNote{Status: session.OutcomeWaiting, Turn: out.Turn})
+	}
+	seq := out.Seq
+	if replayed {
+		seq = 0
+	}
+	k.at(id, seq, nil, func(f *follow) protocol.Reply {
+		k.c.disown(out.Turn)
+		if fault != nil {
+			return protocol.Reply{ID: k.req.ID, Err: fault}
+		}
+		if f != nil && !replayed {
+			if u := f.teller.Usage(); u != nil {
+				res.Meta[acp.MetaUsage] = protocol.MustMarshal(u.Stats)
+			}
+		}
+		if len(res.Meta) == 0 {
+			res.Meta = nil
+		}
+		return protocol.Reply{ID: k.req.ID, Result: res}
+	})
+}
+
+// stopReason is what a prompt is answered with: a reason, or the error of a failed turn.
+func stopReason(out session.Outcome) (string, *protocol.Error) {
+	switch {
+	case out.Stop == "max_tokens":
+		return "max_tokens", nil
+	case out.Stop == "content_filter":
+		return "refusal", nil
+	case out.Fault != nil && out.Fault.Type == protocol.FailLimit:
+		return "max_turn_requests", nil
+	case out.Outcome == session.OutcomeCompleted:
+		return "end_turn", nil
+	case out.Outcome == session.OutcomeCancelled, out.Outcome == session.OutcomeWaiting, out.Fault == nil:
+		return "cancelled", nil
+	case out.Fault.Type == protocol.FailTurn: // interrupted: it was closed by somebody else
+		return "cancelled", nil
+	case out.Fault.Type == protocol.FailConfiguration:
+		return "", &protocol.Error{Kind: acp.AuthRequired, Message: out.Fault.Message}
+	}
+	return "", &protocol.Error{
+		Kind: protocol.RequestFailed, Message: out.Fault.Message, Details: map[string]any{"reason": acp.Snake(out.Fault.Type), "turnId": out.Turn},
+	}
+}
+
+// enqueue adds input to the running turn.
+func enqueue(mode string) func(k *call) {
+	return func(k *call) {
+		k.with(func(o *opened) {
+			blocks, err := acp.ReadBlocks(k.params)
+			if err != nil {
+				k.fail(err)
+				return
+			}
+			var words []string
+			for _, b := range blocks {
+				switch b.Type {
+				case "text":
+					words = append(words, b.Text)
+				case "resource_link":
+					words = append(words, "["+b.Name+"]("+b.URI+")")
+				default:
+					k.fail(acp.Bad("Only text and links can be added to a running turn."))
+					return
+				}
+			}
+			turn := ""
+			if k.params["turnId"] != nil {
+				if turn, err = k.params.Text("turnId"); err != nil {
+					k.fail(err)
+					return
+				}
+			}
+			o.s.Enqueue(mode, strings.Join(words, "\n"), session.TurnID(turn), func(r session.InputResult, err error) {
+				k.settle(acp.Queued{ID: r.ID, Mode: r.Mode, Pending: r.Pending}, err)
+			})
+		})
+	}
+}

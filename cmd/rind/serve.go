@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"os/signal"
@@ -176,15 +174,11 @@ func serve(ctx context.Context, std *streams, f *serveFlags) error {
 	}
 	cfg.Port = ln.Addr().(*net.TCPAddr).Port
 	api := httpapi.New(cfg)
-	srv := &http.Server{
-		Handler: api, ReadHeaderTimeout: httpapi.HeaderTimeout, IdleTimeout: httpapi.IdleTimeout, MaxHeaderBytes: httpapi.HeaderBytes,
-		ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelInfo), DisableGeneralOptionsHandler: true,
-	}
 	sigs := make(chan os.Signal, 2)
 	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(sigs)
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ln) }() // ends with the listener
+	go func() { served <- api.Serve(ln) }() // ends with the listener
 	shown := net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(cfg.Port))
 	fmt.Fprintf(std.out, "rind HTTP listening on http://%s\n", shown)
 	if file != "" {
@@ -196,12 +190,12 @@ func serve(ctx context.Context, std *streams, f *serveFlags) error {
 	case err := <-served:
 		return exitf(exitFailed, "HTTP server ended: %v", err)
 	}
-	f.stop(p, api, srv, ln, sigs)
+	f.stop(p, api, ln, sigs)
 	return nil
 }
 
 // stop ends the server gracefully (section 1.2); a second signal goes straight to the end of the streams.
-func (f *serveFlags) stop(p *process, api *httpapi.Server, srv *http.Server, ln net.Listener, sigs <-chan os.Signal) {
+func (f *serveFlags) stop(p *process, api *httpapi.Server, ln net.Listener, sigs <-chan os.Signal) {
 	api.Drain()
 	_ = ln.Close()
 	quiet := make(chan struct{})
@@ -235,10 +229,7 @@ func (f *serveFlags) stop(p *process, api *httpapi.Server, srv *http.Server, ln 
 	case <-sigs:
 	}
 	done()
-	api.EndStreams()
 	bye, over := context.WithTimeout(context.Background(), 2*time.Second)
 	defer over()
-	if err := srv.Shutdown(bye); err != nil {
-		_ = srv.Close()
-	}
+	api.End(bye)
 }

@@ -2,7 +2,7 @@
 // every other surface: a conversation is a session, an execution is a turn, and a stream of events is a cursor over the log. It keeps no
 // event and no queue; a slow reader costs nothing and is cut when a write makes no progress for 30 s.
 //
-// Goroutines are those of net/http, one per connection. Stop ends the streams; the caller ends the server.
+// Goroutines are those of net/http, one per connection; End ends them.
 package httpapi
 
 import (
@@ -29,9 +29,9 @@ const (
 	writeTime     = 30 * time.Second
 	pingEvery     = 15 * time.Second
 	pageEvents    = 256
-	HeaderBytes   = 64 << 10 // of http.Server
-	HeaderTimeout = 10 * time.Second
-	IdleTimeout   = 120 * time.Second
+	headerBytes   = 64 << 10
+	headerTimeout = 10 * time.Second
+	idleTimeout   = 120 * time.Second
 )
 
 // Provider answers executions. Runner nil is the agent of the sessions, on the serial lane.
@@ -65,7 +65,7 @@ type Server struct {
 	draining bool
 	closed   bool
 	end      chan struct{} // closed when streams are to end
-	streams  sync.WaitGroup
+	srv      *http.Server
 }
 
 // New makes a server.
@@ -79,7 +79,9 @@ func New(cfg Config) *Server {
 	if cfg.Ping == 0 {
 		cfg.Ping = pingEvery
 	}
-	return &Server{cfg: cfg, end: make(chan struct{})}
+	s := &Server{cfg: cfg, end: make(chan struct{})}
+	s.srv = s.http()
+	return s
 }
 
 // Drain refuses new conversations and executions from now on (section 1.2 a).
@@ -87,16 +89,6 @@ func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.draining = true
-}
-
-// EndStreams lets every open stream deliver what the log has and end (section 1.2 d). It does not wait.
-func (s *Server) EndStreams() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		close(s.end)
-	}
 }
 
 func (s *Server) isDraining() bool {

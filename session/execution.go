@@ -427,15 +427,10 @@ type ActionReply struct {
 	Words  string                                               // answers a question; "" declines
 }
 
-// Errors of RespondAction beside those of the store.
-var (
-	// ErrReplyUnfit: the answer does not fit the action, which stays open.
-	ErrReplyUnfit = errors.New("answer does not fit the action")
-	// ErrNotAwaiting: the action is there, but the execution waits for no answer.
-	ErrNotAwaiting = errors.New("execution waits for no answer")
-)
+// ErrReplyUnfit: the answer does not fit the action, which stays open.
+var ErrReplyUnfit = errors.New("answer does not fit the action")
 
-// RespondAction answers an action and returns once that is on disk. ActionNotFound, ActionAlreadyResolved, ErrNotAwaiting, ErrReplyUnfit.
+// RespondAction answers an action and returns once that is on disk. ActionNotFound, ActionAlreadyResolved, ErrReplyUnfit.
 // reply is asked for only when the action can be answered; an error of it is returned and leaves the action open.
 func (s *Session) RespondAction(ctx context.Context, turn TurnID, action string, reply func() (ActionReply, error)) error {
 	return s.call(ctx, func(done func(error)) { s.respond(turn, action, reply, done) })

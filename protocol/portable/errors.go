@@ -83,7 +83,7 @@ func (e *Error) HTTPStatus() int {
 	return statuses[e.Code]
 }
 
-// Errorf makes an error; id, where there is one, is put behind the text, at most 200 characters of it.
+// newError makes an error; id, where there is one, is put behind the text, at most 200 characters of it.
 func newError(c Code, text, id string) *Error {
 	return &Error{Code: c, Message: text + protocol.Prefix(id, 200)}
 }
@@ -108,11 +108,6 @@ func ActionNotFound(id string) *Error { return newError(NoAction, "Action not fo
 // ActionAlreadyResolved names an action that has its answer.
 func ActionAlreadyResolved(id string) *Error {
 	return newError(ActionResolved, "Action already resolved: ", id)
-}
-
-// NotAwaiting refuses an answer to an execution that waits for none.
-func NotAwaiting(state string) *Error {
-	return newError(InvalidState, "Execution cannot accept an action response while ", state)
 }
 
 // FromError turns any error into what a client is told. What the table does not know is INTERNAL_ERROR, without its text.

@@ -1,0 +1,208 @@
+package portable
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// samples are entries of one execution of every kind, in an order that could be; two of a kind where it is told in two ways.
+func samples() []protocol.Body {
+	accepted := &protocol.TurnAccepted{}
+	accepted.More.Provider, accepted.More.Input = "agent", "hello"
+	accepted.More.Config, accepted.More.Capabilities = json.RawMessage(`{"n":1.0}`), []string{"event.replay"}
+	message := &protocol.UserMessage{}
+	message.More.Origin, message.More.Parts = protocol.OriginUser, []protocol.Part{{Kind: "image", Name: "a.png"}}
+	first := &protocol.AssistantDelta{Text: "one <b>"}
+	second := &protocol.AssistantDelta{Text: "two"}
+	second.More.Separator = true
+	retry := &protocol.TurnStepRetry{Attempt: 1, Reason: "network"}
+	retry.More.DiscardFrom = 7
+	ask := &protocol.ApprovalRequested{ActionID: strings.Repeat("a", 32), ToolCallID: "call_1", ToolName: "bash", Title: "Run ls", Arguments: json.RawMessage(`{"command":"ls"}`), Options: []protocol.Option{{ID: "allow_once", Label: "Allow once", Kind: "allow_once"}}}
+	beside := &protocol.ApprovalRequested{ActionID: strings.Repeat("b", 32), ToolCallID: strings.Repeat("b", 32), Title: "Approve", Arguments: json.RawMessage(`{}`)}
+	question := &protocol.UserQuestionRequested{ToolCallID: "call_2", Question: "Which?"}
+	question.More.ActionID = strings.Repeat("c", 32)
+	answered := &protocol.UserQuestionAnswered{ToolCallID: "call_2", Answer: "secret"}
+	answered.More.ActionID, answered.More.By = strings.Repeat("c", 32), protocol.ByClient
+	change := &protocol.FileChange{ToolCallID: "call_1", FilePath: "src/a b.go", Lines: []protocol.DiffLine{{Kind: "added", Text: "x"}}}
+	change.More.First = true
+	artifact := &protocol.ArtifactCreated{}
+	artifact.More.Artifact = json.RawMessage(`{"id":"x","name":"n","mediaType":"text/plain","uri":"artifact://x"}`)
+	event := &protocol.ProviderEvent{}
+	event.More.Data = json.RawMessage(`{"provider":"p","method":"m","params":{"deep":[1,{"two":null}]}}`)
+	text := "one <b>\n\ntwo"
+	done := &protocol.TurnCompleted{}
+	done.More.FinalOutput = &text
+	cancelled := &protocol.TurnCancelled{Reason: "why"}
+	cancelled.More.Reason, cancelled.More.CleanupError = "why", "hook failed"
+	resumed := &protocol.TurnStarted{Origin: protocol.OriginResume}
+	resumed.More.Attempt = 1
+	return []protocol.Body{
+		accepted, message, &protocol.TurnStarted{Origin: protocol.OriginUser}, resumed, &protocol.ReasoningDelta{Text: "hm"}, first, second, retry,
+		&protocol.TokenStatsUpdated{Stats: protocol.Stats{InputTokens: 3, OutputTokens: 2, TotalTokens: 5, ContextWindowTokens: 100}},
+		&protocol.AssistantMessageCompleted{Content: "one <b>", ContentChars: 7, MessageID: "m"},
+		&protocol.ToolRequested{ToolCallID: "call_1", ToolName: "bash", Arguments: json.RawMessage(`{"command":"ls"}`)},
+		&protocol.PlanUpdated{Plan: []protocol.PlanStep{{Step: "s", Status: "pending"}}}, ask,
+		&protocol.ApprovalResolved{ActionID: strings.Repeat("a", 32), Outcome: protocol.OutcomeAllowed, By: protocol.ByClient}, beside,
+		&protocol.ToolCallStarted{ToolCallID: "call_1", ToolName: "bash"}, question, answered,
+		&protocol.ToolProgress{ToolCallID: "call_1", Payload: protocol.Progress{Message: "still running"}}, change,
+		&protocol.ToolResult{ToolCallID: "call_1", ToolName: "bash", Status: "completed", Result: `{"ok":true}`, DurationMS: 5}, artifact, event,
+		&protocol.QueuedInputDelivered{InputID: "i", Mode: "steering", Input: "more"}, &protocol.ContextCompacted{Record: json.RawMessage(`{"reason":"manual"}`)},
+		&protocol.TaskUpdated{Task: json.RawMessage(`{"task_id":"t","status":"running"}`)}, done,
+		&protocol.TurnFailed{Error: "it failed"}, cancelled,
+	}
+}
+
+// entries gives the samples places, as the session does.
+func entries(t *testing.T, bodies []protocol.Body) []protocol.Entry {
+	t.Helper()
+	at := time.Date(2026, 3, 5, 8, 15, 30, 120_900_000, time.UTC)
+	next := int64(1)
+	var out []protocol.Entry
+	for i, b := range bodies {
+		e, err := protocol.Encode(protocol.Head{Time: at.Add(time.Duration(i) * time.Millisecond), Session: "s", Turn: "t"}, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Seq = protocol.Seq(i + 1)
+		e.PortableFirst, e.PortableCount = next, protocol.PortableCount(b, protocol.Numbering{Execution: true, Open: true})
+		next += int64(e.PortableCount)
+		out = append(out, e)
+	}
+	return out
+}
+
+const sampleExecution = "exec_0123456789abcdef0123456789abcdef"
+
+func TestEveryKindIsToldAsTheCatalogueSays(t *testing.T) {
+	seen := map[protocol.Kind]bool{}
+	for _, b := range samples() {
+		seen[b.Kind()] = true
+	}
+	for k, info := range protocol.Catalogue {
+		kind := protocol.Kind(k)
+		if !kind.Known() {
+			continue
+		}
+		if (info.Portable != "") != (table[kind] != nil) {
+			t.Errorf("%s: the catalogue says %q, the table has a row: %v", kind, info.Portable, table[kind] != nil)
+		}
+		if info.Portable != "" && !seen[kind] {
+			t.Errorf("%s has no sample", kind)
+		}
+	}
+	c := &Context{Execution: sampleExecution, Provider: "agent", Workspace: "/w"}
+	for _, e := range entries(t, samples()) {
+		b, err := protocol.Decode(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, err := Events(c, &e, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := strings.FieldsFunc(e.Kind.Info().Portable, func(r rune) bool { return strings.ContainsRune("|,+ ", r) })
+		for _, ev := range events {
+			var d struct {
+				Method string `json:"method"`
+			}
+			_ = json.Unmarshal(ev.Data, &d)
+			fits := false
+			for _, w := range words {
+				fits = fits || w == ev.Type || w == d.Method
+			}
+			if !fits {
+				t.Errorf("%s is told as %s %s, the catalogue says %q", e.Kind, ev.Type, d.Method, e.Kind.Info().Portable)
+			}
+		}
+	}
+}
+
+func TestEventsAreWordForWordTheGoldenOnes(t *testing.T) {
+	rec := NewRecord(sampleExecution, "conv_1", "/w")
+	var got bytes.Buffer
+	var last int64
+	for _, e := range entries(t, samples()) {
+		b, err := protocol.Decode(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.Apply(&e, b)
+		events, err := Events(&Context{Execution: sampleExecution, Provider: "agent", Workspace: "/w"}, &e, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ev := range events {
+			if ev.Sequence != last+1 {
+				t.Errorf("event %d follows %d", ev.Sequence, last)
+			}
+			last = ev.Sequence
+			got.Write(protocol.MustMarshal(ev))
+			got.WriteByte('\n')
+		}
+	}
+	got.Write(protocol.MustMarshal(map[string]any{"artifacts": rec.Artifacts()}))
+	got.WriteByte('\n')
+	path := filepath.Join("..", "..", "fixtures", "portable", "events.jsonl")
+	if *update {
+		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got.Bytes()) {
+		t.Errorf("events differ from %s; -update rewrites it:\n%s", path, got.Bytes())
+	}
+}
+
+func TestARecordFollowsTheStateMachine(t *testing.T) {
+	step := map[protocol.Kind]string{
+		protocol.KindTurnAccepted: Queued, protocol.KindApprovalRequested: AwaitingApproval, protocol.KindUserQuestionRequested: AwaitingInput,
+		protocol.KindApprovalResolved: Running, protocol.KindUserQuestionAnswered: Running, protocol.KindTurnCompleted: Succeeded,
+	}
+	rec := NewRecord(sampleExecution, "conv_1", "/w")
+	last := ""
+	for _, e := range entries(t, samples()) {
+		b, _ := protocol.Decode(&e)
+		rec.Apply(&e, b)
+		if want := step[e.Kind]; want != "" && rec.Execution().State != want {
+			t.Errorf("after %s: %s", e.Kind, rec.Execution().State)
+		}
+		if up := rec.Execution().UpdatedAt; up < last {
+			t.Errorf("updatedAt goes back to %s", up)
+		} else {
+			last = up
+		}
+		if rec.Ended() {
+			break
+		}
+	}
+	x := rec.Execution()
+	if x.FinalOutput == nil || *x.FinalOutput != "one <b>\n\ntwo" || x.StartedAt == "" || x.Input != "hello" || string(x.EffectiveConfig) != `{"n":1.0}` {
+		t.Errorf("record %+v", x)
+	}
+}
+
+func TestEveryCodeHasAStatusAndUnknownErrorsTellNothing(t *testing.T) {
+	for kind, row := range kinds {
+		if statuses[row.code] == 0 {
+			t.Errorf("%s is answered with %s, which has no status", kind, row.code)
+		}
+	}
+	e := FromError(os.ErrPermission)
+	if e.HTTPStatus() != 500 || e.Message != "Unexpected server error" {
+		t.Errorf("told %+v", e)
+	}
+}

@@ -35,7 +35,7 @@ var readers = []string{
 	`git branch --list 'f*'`, `git rev-parse --abbrev-ref HEAD`, `git ls-files src`, `git blame README.md`, `git remote -v`, `git tag -l`, `git stash list`, `git -C src log`, `git grep main`,
 	`git config --get user.name`, `GIT_PAGER=cat git log`, `"cat" a.txt`, `\ls`, `/bin/cat a.txt`, `jq .a data.json`, `jq '.a | length' data.json`, `xxd a.txt`, `base64 a.txt`, `sha256sum a.txt`,
 	`nl a.txt`, `od -c a.txt`, `cat -- a.txt`, `cat inner/main.go`, `sort flags/*`, `cd flags && sort ./*`, `cat ./src/../a.txt`, `cat {a,b}.txt`, `ls -la | grep txt | wc -l`, `git diff main..HEAD`, `cat .env.example`, `head -c5 a.txt`,
-	`cat $'a.txt'`, `cat a.txt # rm -rf /`, `case x in x) ls;; esac`, `while false; do ls; done`, `ls guarded`, `ls guarded/*`, `sleep 0`, `rg main src`, `rg -n --hidden main`, `tree src`, `fd main`,
+	`cat $'a.txt'`, `cat a.txt # rm -rf /`, `case x in x) ls;; esac`, `while false; do ls; done`, `ls guarded`, `ls guarded/*`, `sleep 0`, `rg main src`, `rg -n --hidden main src`, `tree src`, `fd main`,
 }
 
 func TestEverythingElseAsks(t *testing.T) {

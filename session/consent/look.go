@@ -89,8 +89,8 @@ func (l *look) step(p *step) seen {
 			out.secret = mentions(w.text)
 		}
 	}
-	if isReader && (name == "grep" || name == "egrep" || name == "fgrep") {
-		out.join(l.recursive(p))
+	if isReader {
+		out.join(l.search(name, p.argv[1:], p.dirs))
 	}
 	return out
 }
@@ -122,6 +122,9 @@ func (l *look) git(p *step) seen {
 			continue
 		}
 		out.join(l.word(w, dirs, true))
+	}
+	if sub, rest, ok := gitSub(p.argv[1:]); ok && sub == "grep" {
+		out.join(l.search("git grep", rest, dirs))
 	}
 	return out
 }
@@ -307,66 +310,6 @@ func (l *look) expand(dir string, parts []string, contents, first bool, out *see
 			l.expand(at, parts[1:], contents, false, out)
 		}
 	}
-}
-
-// recursive looks into the folders grep -r starts in, one level deep: a secret file there would be printed with the rest.
-func (l *look) recursive(p *step) seen {
-	var out seen
-	deep := false
-	var only, but []string
-	var folders []word
-	text := 1
-	for i, w := range p.argv[1:] {
-		flag, v, _ := strings.Cut(w.text, "=")
-		switch {
-		case flag == "--include":
-			only = append(only, v)
-		case flag == "--exclude":
-			but = append(but, v)
-		case flag == "--recursive" || flag == "--dereference-recursive":
-			deep = true
-		case strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--"):
-			deep = deep || strings.ContainsAny(w.text, "rR")
-			if strings.HasSuffix(w.text, "e") || strings.HasSuffix(w.text, "f") {
-				text = 0
-			}
-		case strings.HasPrefix(w.text, "-"):
-		default:
-			if text > 0 || strings.HasSuffix(p.argv[i].text, "e") && strings.HasPrefix(p.argv[i].text, "-") {
-				text = 0
-				continue
-			}
-			folders = append(folders, w)
-		}
-	}
-	if !deep {
-		return out
-	}
-	if len(folders) == 0 {
-		folders = []word{{text: "."}}
-	}
-	for _, f := range folders {
-		for _, dir := range absolutes(f.text, p.dirs) {
-			entries, err := os.ReadDir(dir)
-			if err != nil {
-				continue
-			}
-			for _, e := range entries {
-				if l.read++; l.read > mostEntries {
-					out.lost = true
-					return out
-				}
-				fits := func(globs []string) bool {
-					return slices.ContainsFunc(globs, func(g string) bool { ok, err := path.Match(g, e.Name()); return ok || err != nil })
-				}
-				if !e.IsDir() && Secret(e.Name()) && (len(only) == 0 || fits(only)) && !fits(but) {
-					out.secret = e.Name()
-					return out
-				}
-			}
-		}
-	}
-	return out
 }
 
 // mentions finds the name of a secret file in code.

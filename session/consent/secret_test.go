@@ -1,6 +1,8 @@
 package consent_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/rind-dev/rind/session/consent"
@@ -20,6 +22,25 @@ func TestSecretFilesAreKnownByTheirNames(t *testing.T) {
 	}
 }
 
+func TestASecretFileDeepInASearchedFolderAsks(t *testing.T) {
+	p := newPlace(t)
+	deep := filepath.Join(p.root, "src", "a", "b", "c")
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if v := p.run("ask", "grep -r KEY src"); !v.Reads {
+		t.Errorf("before it is there: %s", short(v))
+	}
+	if err := os.WriteFile(filepath.Join(deep, ".env"), []byte("KEY=1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"grep -r KEY src", "rg -uu KEY", "git grep --no-index KEY src"} {
+		if v := p.run("ask", command); v.Effect != "ask" {
+			t.Errorf("%s is %s", command, short(v))
+		}
+	}
+}
+
 func TestCommandsThatNameSecretFilesAskInEveryModeButFull(t *testing.T) {
 	p := newPlace(t)
 	for _, command := range []string{
@@ -27,7 +48,8 @@ func TestCommandsThatNameSecretFilesAskInEveryModeButFull(t *testing.T) {
 		`cat ".env"`, `cat .e"n"v`, `cat .e''nv`, `cat $'.env'`, `cat .{env,x}`, `cat .en[v]`, `cat .en?`, `cat guarded/[!x]*`, `grep KEY .env`, `grep -r KEY guarded`, `cd guarded && grep -r KEY`, `cd guarded && grep -rn KEY .`,
 		`cat links/plain`, `cat links/*l*`, `cat < .env`, `sed -n p .env`, `git show HEAD:.env`, `git diff -- .env`, `sort < guarded/.env`, `wc -l .env`, `cat .npmrc`, `cat id_rsa`, `cat -- .env`,
 		`head --lines=1 .env`, `tail -n1 .env.production`, `diff .env .env.example`, `cat .ENV`, `rg KEY .env`, `timeout 5 cat .env`, `while read -r; do ls; done < .env; cat .env`, `cat .ssh/id_work`, `ls .ssh`, `xxd .env`,
-		`base64 .env`, `test -f .env`,
+		`base64 .env`, `test -f .env`, `grep -r KEY .`, `cd src/.. && grep -r KEY`, `rg -uu KEY`, `rg --hidden KEY`, `rg -. -n KEY .`, `rg --unrestricted --unrestricted KEY`, `rg KEY guarded`, `rg -e KEY guarded`,
+		`git grep --no-index KEY`, `git grep --untracked KEY`, `git grep --no-ind -e KEY -- guarded`, `cd guarded && git grep --no-index KEY`, `git -C guarded grep --no-index KEY`,
 	} {
 		v := p.run("ask", command)
 		if v.Effect != "ask" || patterns(v) != command {
@@ -54,7 +76,7 @@ func TestCommandsThatNameSecretFilesAskInEveryModeButFull(t *testing.T) {
 			t.Errorf("%s\n\tis %s, remembers %q: a rule must name exactly that", command, short(v), patterns(v))
 		}
 	}
-	for _, command := range []string{`cat .env.example`, `echo .env`, `ls guarded`, `ls guarded/*`, `grep -rn --include='*.js' 1 guarded`, `grep -r --exclude='.env*' --exclude='*.pem' 1 guarded`, `grep -r main src`, `cat *.txt`, `cat src/*`} {
+	for _, command := range []string{`cat .env.example`, `echo .env`, `ls guarded`, `ls guarded/*`, `grep -rn --include='*.js' 1 guarded`, `grep -r --exclude='.env*' --exclude='*.pem' 1 guarded`, `grep -r main src`, `cat *.txt`, `cat src/*`, `rg KEY src`, `rg -uu KEY src`, `git grep KEY`, `git grep --no-index KEY src`, `git grep -n --untracked KEY -- src`} {
 		if v := p.run("ask", command); !v.Reads {
 			t.Errorf("%s\n\tis %s: %s", command, short(v), v.Title)
 		}

@@ -164,42 +164,47 @@ func readLineOf(tty io.Reader) (string, error) {
 	return strings.TrimSpace(string(line)), nil
 }
 
-// askKey asks at the terminal for a key that is not shown. Ctrl-C leaves the terminal as it was.
+// askKey asks at the terminal for a key that is not shown: the terminal stops showing what is typed before the question stands there, so that
+// nothing pasted early is seen. Ctrl-C and Ctrl-D give up, and leave the terminal as it was.
 func askKey(ctx context.Context, std *streams, question string) (string, error) {
 	tty, err := openTerminal()
 	if err != nil || !isTerminal(std.err) {
 		return "", usageError{errors.New("nobody can be asked for the key here: give it on standard input, with --key-stdin")}
 	}
 	defer tty.Close()
-	before, err := term.GetState(int(tty.Fd()))
+	ctx, stop := signal.NotifyContext(ctx, append(endSignals(), os.Interrupt)...)
+	defer stop()
+	before, err := term.MakeRaw(int(tty.Fd()))
 	if err != nil {
 		return "", fmt.Errorf("ask for the key: %w", err)
 	}
-	ctx, stop := signal.NotifyContext(ctx, append(endSignals(), os.Interrupt)...)
-	defer stop()
+	defer func() { _ = term.Restore(int(tty.Fd()), before) }()
 	forgetTyped(tty)
-	fmt.Fprint(std.err, question)
+	screen := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{tty, std.err}, "")
 	type typed struct {
-		key []byte
+		key string
 		err error
 	}
 	got := make(chan typed, 1)
 	go func() { // ends with the line, or with the process: a read of a terminal cannot be interrupted
-		key, err := term.ReadPassword(int(tty.Fd()))
+		key, err := screen.ReadPassword(question)
 		got <- typed{key, err}
 	}()
 	select {
 	case t := <-got:
-		fmt.Fprintln(std.err)
-		if t.err != nil && !errors.Is(t.err, io.EOF) {
+		switch {
+		case errors.Is(t.err, term.ErrPasteIndicator) || t.err == nil:
+			return strings.TrimSpace(t.key), nil
+		case !errors.Is(t.err, io.EOF):
 			return "", fmt.Errorf("ask for the key: %w", t.err)
 		}
-		return strings.TrimSpace(string(t.key)), nil
 	case <-ctx.Done():
-		_ = term.Restore(int(tty.Fd()), before)
-		fmt.Fprintln(std.err)
-		return "", &exit{code: exitInterrupted}
 	}
+	fmt.Fprint(std.err, "\r\n")
+	return "", &exit{code: exitInterrupted}
 }
 
 func logoutCommand(std *streams) *cobra.Command {

@@ -31,6 +31,7 @@ import (
 	"github.com/rind-dev/rind/session/store/sqlite"
 	"github.com/rind-dev/rind/session/tool/ask"
 	"github.com/rind-dev/rind/session/tool/files"
+	"github.com/rind-dev/rind/session/tool/mcp"
 	"github.com/rind-dev/rind/session/tool/plan"
 	"github.com/rind-dev/rind/session/tool/search"
 	"github.com/rind-dev/rind/session/tool/shell"
@@ -77,8 +78,9 @@ type process struct {
 	policy    session.Policy
 	kept      session.Images // contents from before tools changed files
 	children  *proc.Children
-	sandbox   string   // what commands run in, in words
-	offered   []string // names of the tools that models are given
+	servers   *mcp.Servers // of the Model Context Protocol
+	sandbox   string       // what commands run in, in words
+	offered   []string     // names of the tools that models are given
 	cleanup   []func()
 }
 
@@ -145,8 +147,11 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 		Children: rt.children, Images: rt.kept, Outputs: outputs, Private: []string{rt.root, dir}, Mode: set.Sandbox(), Secrets: func(_, value string) bool { return rt.record.Redact(value) != value },
 	}
 	rt.sandbox = shell.Describe(commands)
+	if err := rt.connect(); err != nil {
+		return &exit{exitConfig, "Configuration error: " + err.Error()}
+	}
 	loop, err := session.NewLoop(session.Loop{
-		Models: rt.models, Tools: rt.tools(set, commands, o), Log: rt.log, Unattended: o.unattended, Guide: rt.guide, Policy: rt.policy, Sandbox: rt.sandbox,
+		Models: rt.models, Tools: rt.tools(set, commands, o), More: rt.servers.Tools, Log: rt.log, Unattended: o.unattended, Guide: rt.guide, Policy: rt.policy, Sandbox: rt.sandbox,
 		Outputs: outputs,
 	})
 	if err != nil {
@@ -187,6 +192,35 @@ func (rt *process) checkSearch(set settings.Settings) error {
 	return web.Config{SearchURL: w.SearchURL, SearchKey: w.SearchKey, SearchHeader: w.SearchHeader}.CheckSearch()
 }
 
+// connect makes the servers of the Model Context Protocol. They start with the first turn, or when something calls Start.
+func (rt *process) connect() error {
+	entries, problems, err := serverEntries(rt.path, rt.workspace)
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		rt.log.Warn("mcp servers", "problem", p)
+	}
+	rt.servers = mcp.New(mcp.Config{Servers: entries, Children: rt.children, Log: rt.log, Dir: rt.workspace, Version: version(), Wait: 10 * time.Second})
+	rt.record.Add(rt.servers.Secrets()...)
+	return nil
+}
+
+// toolServers shows the servers of a process to the command that lists them.
+func (rt *process) toolServers() toolServers { return serverSet{rt.servers} }
+
+type serverSet struct{ *mcp.Servers }
+
+// States implements toolServers.
+func (s serverSet) States() []serverState {
+	list := s.List()
+	all := make([]serverState, len(list))
+	for i := range list {
+		all[i] = serverState(list[i])
+	}
+	return all
+}
+
 // undo puts back what tools wrote. alone: this process has the session not open itself.
 func (rt *process) undo(alone bool) *undo.Undo {
 	return undo.New(undo.Config{Store: rt.store, Images: rt.kept, Keep: true, Lease: alone})
@@ -203,6 +237,9 @@ func (rt *process) close() {
 			rt.log.Warn("shutdown", "err", err)
 		}
 		cancel()
+	}
+	if rt.servers != nil {
+		rt.servers.Close()
 	}
 	if rt.children != nil {
 		if err := rt.children.KillAll(); err != nil {

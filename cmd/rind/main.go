@@ -118,6 +118,7 @@ func rootCommand(std *streams) *cobra.Command {
 		chatCommand(std),
 		undoCommand(std),
 		diffCommand(std),
+		mcpCommand(std, (*process).toolServers),
 		acpCommand(std),
 		serveCommand(std),
 		loginCommand(std), logoutCommand(std), modelsCommand(std),

@@ -71,7 +71,7 @@ var top = append([]Row{
 		Text: "What new sessions in a folder, and in those below it, begin with: an object of provider, model and reasoningEffort by the " +
 			"folder's absolute path. Not read from a workspace.",
 	},
-	Row{Key: "mcpServers", Type: "object", Secret: true, Text: "Servers of the Model Context Protocol whose tools the model may use, by name."},
+	Row{Key: "mcpServers", Type: "object", Secret: true, Text: "Servers of the Model Context Protocol whose tools the model may use, by name (docs/mcp.md)."},
 	Row{
 		Key: "sandbox", Type: "string", Enum: []string{"auto", "off"}, Default: "auto",
 		Text: "Whether commands run in a sandbox where the system has one (docs/containment.md).",

@@ -44,7 +44,7 @@ func serveCommand(std *streams) *cobra.Command {
 			if err := f.fromEnv(cmd, os.LookupEnv); err != nil {
 				return err
 			}
-			return serve(cmd.Context(), std, &f)
+			return runServe(cmd.Context(), std, &f)
 		},
 	}
 	fl := cmd.Flags()
@@ -128,7 +128,7 @@ func (f *serveFlags) places() (map[string]string, error) {
 	return out, nil
 }
 
-func serve(ctx context.Context, std *streams, f *serveFlags) error {
+func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	named, err := f.places()
 	if err != nil {
 		return err

@@ -16,6 +16,10 @@ import (
 // modelsWithin is how long session/new waits for the list of models; what comes later is told as an update.
 const modelsWithin = 300 * time.Millisecond
 
+// greetingAfter is how long after the answer to session/load its commands are told: clients that take in what they read together with the
+// answer as history must not take these for a part of it.
+const greetingAfter = 50 * time.Millisecond
+
 // openParams reads the params of the methods that open a session, and finds its folder.
 func (k *call) openParams(existing bool) (p acp.OpenParams, workspace string, err error) {
 	if p, err = acp.ReadOpen(k.params, existing); err != nil {
@@ -251,11 +255,9 @@ func sessionLoad(k *call) {
 		k.c.out.add(f, &hold{
 			session: s.ID, seq: v.Head, exact: true, id: string(k.req.ID),
 			build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} },
-			trail: func(f *follow) []byte {
-				if f != nil {
-					k.c.out.askAll(f) // calls are queued behind this
-				}
-				return k.c.greeting(s.ID, p)
+			written: func() {
+				k.c.out.askFollowed(s.ID)
+				time.AfterFunc(greetingAfter, func() { k.c.out.lines(k.c.greeting(s.ID, p), "") })
 			},
 		})
 		k.c.lateOptions(s)

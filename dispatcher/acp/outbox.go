@@ -59,8 +59,7 @@ type hold struct {
 	id      string
 	lead    []byte // lines before the answer
 	build   func(f *follow) protocol.Reply
-	trail   func(f *follow) []byte // lines right behind it
-	written func()                 // may be nil
+	written func() // on the outbox's goroutine, once it is on the wire; may be nil
 }
 
 // follow is a cursor in the log of one session.
@@ -350,6 +349,16 @@ func (o *outbox) askAll(f *follow) {
 	f.asks = nil
 }
 
+// askFollowed is askAll for the session with an id, where it is followed.
+func (o *outbox) askFollowed(id session.SessionID) {
+	o.mu.Lock()
+	f := o.follows[id]
+	o.mu.Unlock()
+	if f != nil {
+		o.askAll(f)
+	}
+}
+
 // appendTold writes what a Teller told.
 func (o *outbox) appendTold(buf []byte, f *follow) []byte {
 	for i := range o.told {
@@ -389,9 +398,6 @@ func (o *outbox) answers(buf []byte) []byte {
 		at := len(buf)
 		buf = append(buf, h.lead...)
 		buf = append(buf, o.encode(h.build(follows[h]))...)
-		if h.trail != nil {
-			buf = append(buf, h.trail(follows[h])...)
-		}
 		o.mu.Lock()
 		o.count(1, len(buf)-at)
 		o.mu.Unlock()

@@ -128,6 +128,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 		return &exit{exitFailed, "Startup error: " + err.Error()}
 	}
 	rt.models = &models{path: rt.path, workspace: rt.workspace, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}
+	rt.hide(set)
 	if o.typed {
 		rt.models.announce(std.err, set, rt.log)
 	}

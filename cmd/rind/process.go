@@ -75,6 +75,15 @@ func (rt *process) settings() (settings.Settings, error) {
 	return loadSettings(rt.path, rt.workspace)
 }
 
+// hide keeps the keys of every provider there is out of texts and of what commands get, whichever of them answers.
+func (rt *process) hide(set settings.Settings) {
+	for _, name := range set.Names(rt.env) {
+		if p, err := set.Named(name); err == nil {
+			rt.record.Add(p.Secrets(rt.env)...)
+		}
+	}
+}
+
 func loadSettings(path, workspace string) (settings.Settings, error) {
 	set, err := settings.Load(path)
 	set = set.WithKeyring(keptKeys.key)

@@ -230,9 +230,8 @@ func (x *exchange) stream(at located, from int64) error {
 func (x *exchange) tell(at located, s *session.Session, out *writer, from *int64) (wrote, last bool, err error) {
 	var open session.OpenExecution
 	var is bool
-	if err := s.InspectNow(context.WithoutCancel(x.r.Context()), func(v *session.View) { open, is = v.Execution(at.turn) }); err != nil {
-		return false, false, err
-	}
+	// An error says that the session is not kept any more, because the process ends: what the log has is told, and no more will come.
+	_ = s.InspectNow(context.WithoutCancel(x.r.Context()), func(v *session.View) { open, is = v.Execution(at.turn) })
 	if is && open.Next-1 <= *from {
 		return false, false, nil
 	}

@@ -1,0 +1,329 @@
+package httpapi
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rind-dev/rind/protocol/portable"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/store/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const secret = "0123456789abcdef0123"
+
+// model is a model whose answers are written by the test: one function per request, the last one repeats.
+type model struct {
+	mu      sync.Mutex
+	asked   []session.ModelRequest
+	replies []func(ctx context.Context, yield func(session.Chunk, error) bool)
+}
+
+func (m *model) Generate(ctx context.Context, r session.ModelRequest) iter.Seq2[session.Chunk, error] {
+	m.mu.Lock()
+	m.asked = append(m.asked, r)
+	play := m.replies[min(len(m.asked), len(m.replies))-1]
+	m.mu.Unlock()
+	return func(yield func(session.Chunk, error) bool) { play(ctx, yield) }
+}
+
+func (m *model) requests() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.asked)
+}
+
+func (m *model) Default() session.Selection {
+	return session.Selection{Provider: "test", Model: "m-1", Mode: "ask"}
+}
+
+func (m *model) Select(context.Context, session.Selection) (session.Selected, error) {
+	return session.Selected{Model: m, Info: session.ModelInfo{Provider: "test", ID: "m-1", Window: 100_000}}, nil
+}
+
+func (m *model) List(context.Context, bool) ([]session.ModelInfo, string, error) { return nil, "", nil }
+
+func saying(texts ...string) func(context.Context, func(session.Chunk, error) bool) {
+	return func(_ context.Context, yield func(session.Chunk, error) bool) {
+		for _, t := range texts {
+			if !yield(session.Chunk{Kind: session.ChunkText, Text: t}, nil) {
+				return
+			}
+		}
+		yield(session.Chunk{Kind: session.ChunkFinish, Finish: session.FinishStop}, nil)
+	}
+}
+
+func calling(text, tool, args string) func(context.Context, func(session.Chunk, error) bool) {
+	return func(_ context.Context, yield func(session.Chunk, error) bool) {
+		_ = yield(session.Chunk{Kind: session.ChunkText, Text: text}, nil) &&
+			yield(session.Chunk{Kind: session.ChunkCallStart, CallID: "call_1", Name: tool}, nil) &&
+			yield(session.Chunk{Kind: session.ChunkCallEnd, CallID: "call_1", Name: tool, Text: args}, nil) &&
+			yield(session.Chunk{Kind: session.ChunkFinish, Finish: session.FinishCalls}, nil)
+	}
+}
+
+// act is a tool that needs consent and counts its runs.
+type act struct {
+	mu   sync.Mutex
+	runs int
+}
+
+func (*act) Spec() session.ToolSpec {
+	return session.ToolSpec{Name: "act", Description: "acts", Kind: "execute", Schema: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (a *act) Run(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.runs++
+	return session.ToolResult{Data: "acted"}, nil
+}
+
+func (a *act) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.runs
+}
+
+// place is one process: a server on a socket over a store.
+type place struct {
+	t     *testing.T
+	base  string
+	all   *session.Sessions
+	store session.Store
+	api   *Server
+	ln    net.Listener
+	tool  *act
+	model *model
+	http  *http.Client
+	token string
+}
+
+type option func(*Config)
+
+// serve runs a server over store until the test ends, or stop is called.
+func serve(t *testing.T, store session.Store, m *model, options ...option) *place {
+	t.Helper()
+	tool := &act{}
+	loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{tool}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := session.NewSessions(session.Config{Store: store, Agent: loop, Models: m})
+	all.SetExecutions(session.ExecutionOptions{Cleanup: 200 * time.Millisecond})
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := Config{
+		Sessions: all, Workspace: "/w", Workspaces: map[string]string{"other": "/other"}, Version: "1", Token: secret, Port: ln.Addr().(*net.TCPAddr).Port,
+		Providers: []Provider{Agent("1", nil), Mock("1"), Script("1"), Fixture("1")}, Tools: []string{"act"}, Hosts: []string{"rind.test"}, Origins: []string{"https://app.test"},
+	}
+	for _, o := range options {
+		o(&cfg)
+	}
+	if err := Recover(context.Background(), cfg, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, base: "http://" + ln.Addr().String(), all: all, store: store, api: New(cfg), ln: ln, tool: tool, model: m, token: cfg.Token}
+	p.http = &http.Client{Transport: &http.Transport{}}
+	served := make(chan error, 1)
+	go func() { served <- p.api.Serve(ln) }()
+	t.Cleanup(func() {
+		p.stop()
+		if err := <-served; err != nil {
+			t.Errorf("served: %v", err)
+		}
+	})
+	return p
+}
+
+// stop ends the process in good order. Idempotent.
+func (p *place) stop() {
+	_ = p.ln.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := p.all.Shutdown(ctx); err != nil {
+		p.t.Errorf("shutdown: %v", err)
+	}
+	bye, over := context.WithTimeout(context.Background(), 300*time.Millisecond) // connections that were never used do not go by themselves
+	defer over()
+	p.api.End(bye)
+	p.http.CloseIdleConnections()
+}
+
+type answered struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a *answered) member(name string) string {
+	var m map[string]any
+	_ = json.Unmarshal(a.body, &m)
+	s, _ := m[name].(string)
+	return s
+}
+
+// do sends a request; headers are pairs, "" removes one.
+func (p *place) do(method, path, body string, headers ...string) *answered {
+	p.t.Helper()
+	var in io.Reader
+	if body != "" {
+		in = strings.NewReader(body)
+	}
+	r, err := http.NewRequest(method, p.base+path, in)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		switch {
+		case headers[i] == "Host":
+			r.Host = headers[i+1]
+		case headers[i+1] == "":
+			r.Header.Del(headers[i])
+		default:
+			r.Header.Add(headers[i], headers[i+1])
+		}
+	}
+	resp, err := p.http.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return &answered{resp.StatusCode, resp.Header, data}
+}
+
+// must is do with an expected status.
+func (p *place) must(status int, method, path, body string, headers ...string) *answered {
+	p.t.Helper()
+	a := p.do(method, path, body, headers...)
+	if a.status != status {
+		p.t.Fatalf("%s %s: %d, want %d: %s", method, path, a.status, status, a.body)
+	}
+	return a
+}
+
+func (p *place) conversation() string {
+	p.t.Helper()
+	return p.must(201, "POST", "/v1/conversations", "").member("id")
+}
+
+func (p *place) start(conversation, provider, input, more string) string {
+	p.t.Helper()
+	in, _ := json.Marshal(input)
+	return p.must(202, "POST", "/v1/executions", `{"conversationId":"`+conversation+`","providerId":"`+provider+`","input":`+string(in)+more+`}`).member("id")
+}
+
+func (p *place) events(id string) []portable.Event {
+	p.t.Helper()
+	var l portable.EventList
+	if err := json.Unmarshal(p.must(200, "GET", "/v1/executions/"+id+"/events", "").body, &l); err != nil {
+		p.t.Fatal(err)
+	}
+	return l.Events
+}
+
+// follow reads a stream until its end; each event is handed to see, which may be nil.
+func (p *place) follow(id string, headers []string, see func(portable.Event)) []portable.Event {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	r, _ := http.NewRequestWithContext(ctx, "GET", p.base+"/v1/executions/"+id+"/events", nil)
+	r.Header.Set("Authorization", "Bearer "+p.token)
+	r.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := p.http.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
+		p.t.Fatalf("stream: %d %s", resp.StatusCode, resp.Header)
+	}
+	var out []portable.Event
+	in := bufio.NewReader(resp.Body)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err == io.EOF {
+			return out
+		}
+		if err != nil {
+			p.t.Fatalf("stream: %v after %d events", err, len(out))
+		}
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			var e portable.Event
+			if err := json.Unmarshal(data, &e); err != nil {
+				p.t.Fatal(err)
+			}
+			out = append(out, e)
+			if see != nil {
+				see(e)
+			}
+		}
+	}
+}
+
+// until follows an execution until an event of a type and returns it.
+func (p *place) until(id, kind string) portable.Event {
+	p.t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for time.Now().Before(deadline) {
+		for _, e := range p.events(id) {
+			if e.Type == kind {
+				return e
+			}
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	p.t.Fatalf("no %s in %s", kind, types(p.events(id)))
+	return portable.Event{}
+}
+
+// types lists events in words; a provider.event is told by its method, repeats are folded.
+func types(events []portable.Event) string {
+	var out []string
+	for _, e := range events {
+		word := e.Type
+		if word == "provider.event" {
+			var d struct {
+				Method string `json:"method"`
+			}
+			_ = json.Unmarshal(e.Data, &d)
+			word = d.Method
+		}
+		if len(out) == 0 || out[len(out)-1] != word {
+			out = append(out, word)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func mocking(t *testing.T, options ...option) *place {
+	t.Helper()
+	return serve(t, memory.New(), &model{replies: []func(context.Context, func(session.Chunk, error) bool){saying("ok")}}, options...)
+}

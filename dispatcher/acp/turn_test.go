@@ -1,0 +1,199 @@
+package acp_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+const touching = `{"turns":[{"match":"edit","steps":[{"text":"I will edit.","chunk":4,"delayMs":30},{"call":{"id":"c1","name":"touch","arguments":{}}},{"finish":"tool_calls"},{"text":"All done."}]},
+{"match":"long","steps":[{"text":"one two three four five six seven","chunk":4,"delayMs":100}]},{"match":"next","steps":[{"text":"The next."}]},
+{"match":"colour","steps":[{"call":{"id":"q1","name":"ask_user_question","arguments":{}}},{"finish":"tool_calls"},{"text":"Thanks."}]},
+{"match":"stay","steps":[{"call":{"id":"s1","name":"stay","arguments":{}}},{"finish":"tool_calls"},{"text":"Never."}]},
+{"match":"fail","steps":[{"text":"Half"},{"fail":{"fault":"rejected","status":400,"message":"no such thing"}}]},
+{"match":"cut","steps":[{"text":"Too lo"},{"finish":"length"}]}]}`
+
+// bubble runs f with one process and one client.
+func bubble(t *testing.T, caps string, f func(t *testing.T, p *process, c *client)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := newWorld().launch(t, "i1", touching)
+		f(t, p, p.start(caps))
+		p.end()
+	})
+}
+
+func TestAPromptIsAnsweredBehindEverythingOfItsTurn(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, p *process, c *client) {
+		id := c.fresh()
+		ask := c.ask("session/prompt", prompting(id, "edit"))
+		req, before := c.permission()
+		if req.Params.ToolCall.ToolCallID != "c1" || calls(before)["c1"] != "pending" {
+			t.Errorf("asked for %s before it was announced: %v", req.raw, calls(before))
+		}
+		if got := said(before, "agent_message_chunk"); got != "I will edit." {
+			t.Errorf("said %q", got)
+		}
+		if got := said(before, "user_message_chunk"); got != "" {
+			t.Errorf("the client was told its own words: %q", got)
+		}
+		c.choose(req, "allow_once")
+		done, after := c.answer(ask)
+		if stopOf(done) != "end_turn" || calls(after)["c1"] != "completed" || said(after, "agent_message_chunk") != "All done." || p.touched.Load() != 1 {
+			t.Errorf("%s; calls %v, touched %d", done.raw, calls(after), p.touched.Load())
+		}
+		diff := false
+		for _, h := range after {
+			diff = diff || strings.Contains(h.raw, `{"type":"diff","path":"/w/a.txt","oldText":"old","newText":"new"}`)
+		}
+		if !diff || !strings.Contains(done.raw, `"rind/cursor"`) {
+			t.Errorf("no diff or no cursor in\n%s", c.heardSince(0))
+		}
+	})
+}
+
+func TestARejectedCallFailsAndTheTurnGoesOn(t *testing.T) {
+	for name, reply := range map[string]string{
+		"rejected":       `"result":{"outcome":{"outcome":"selected","optionId":"reject_once"}}`,
+		"unknown option": `"result":{"outcome":{"outcome":"selected","optionId":"nonsense"}}`,
+		"malformed":      `"result":7`,
+		"an error":       `"error":{"code":-32603,"message":"no dialog"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, `{}`, func(t *testing.T, p *process, c *client) {
+				id := c.fresh()
+				ask := c.ask("session/prompt", prompting(id, "edit"))
+				req, _ := c.permission()
+				c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, req.ID, reply))
+				done, after := c.answer(ask)
+				if stopOf(done) != "end_turn" || calls(after)["c1"] != "failed" || p.touched.Load() != 0 {
+					t.Errorf("%s; calls %v, touched %d", done.raw, calls(after), p.touched.Load())
+				}
+			})
+		})
+	}
+}
+
+func TestCancelEndsEveryPromptReadBeforeItAndNoneAfter(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, _ *process, c *client) {
+		id := c.fresh()
+		c.tell("session/cancel", named(id)) // idle: nothing
+		first, second := c.ask("session/prompt", prompting(id, "long")), c.ask("session/prompt", prompting(id, "edit"))
+		c.until("first chunk", func(h *heard) bool { return h.Params.Update.SessionUpdate == "agent_message_chunk" })
+		c.tell("session/cancel", named(id))
+		third := c.ask("session/prompt", prompting(id, "next"))
+		stops := map[string]string{}
+		for len(stops) < 3 {
+			h, _ := c.until("answers", func(h *heard) bool { return h.Method == "" })
+			stops[string(h.ID)] = stopOf(h)
+		}
+		if stops[first] != "cancelled" || stops[second] != "cancelled" || stops[third] != "end_turn" {
+			t.Errorf("stop reasons %v", stops)
+		}
+	})
+}
+
+func TestCancelSettlesWhatIsAskedAndClosesCalls(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, p *process, c *client) {
+		id := c.fresh()
+		ask := c.ask("session/prompt", prompting(id, "edit"))
+		req, _ := c.permission()
+		c.tell("session/cancel", named(id))
+		done, after := c.answer(ask)
+		withdrawn := false
+		for _, h := range after {
+			withdrawn = withdrawn || h.Method == "$/cancel_request" && string(h.Params.RequestID) == string(req.ID)
+		}
+		if stopOf(done) != "cancelled" || calls(after)["c1"] != "failed" || !withdrawn || p.touched.Load() != 0 {
+			t.Errorf("%s; calls %v, withdrawn %v", done.raw, calls(after), withdrawn)
+		}
+		c.choose(req, "allow_once") // too late
+		if h, _ := c.call("session/prompt", prompting(id, "next")); stopOf(h) != "end_turn" {
+			t.Errorf("next: %s", h.raw)
+		}
+	})
+}
+
+func TestACancelRequestEndsOnePromptByItsExactID(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, _ *process, c *client) {
+		id := c.fresh()
+		ask := c.ask("session/prompt", prompting(id, "long"))
+		c.until("first chunk", func(h *heard) bool { return h.Params.Update.SessionUpdate == "agent_message_chunk" })
+		c.tell("$/cancel_request", fmt.Sprintf(`{"requestId":%q}`, ask)) // a string is another id
+		c.until("another chunk", func(h *heard) bool { return h.Params.Update.SessionUpdate == "agent_message_chunk" })
+		c.tell("$/cancel_request", `{"requestId":`+ask+`}`)
+		if h, _ := c.answer(ask); stopOf(h) != "cancelled" {
+			t.Errorf("answered %s", h.raw)
+		}
+	})
+}
+
+func TestAFailedTurnIsAnErrorBehindItsLastUpdateAndATooLongOneIsNot(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, _ *process, c *client) {
+		id := c.fresh()
+		h, before := c.answer(c.ask("session/prompt", prompting(id, "fail")))
+		if h.Error == nil || h.Error.Code != -32603 || said(before, "agent_message_chunk") != "Half" || said(before, "agent_thought_chunk") != "" {
+			t.Errorf("%s behind %q", h.raw, said(before, "agent_message_chunk"))
+		}
+		if h, _ := c.answer(c.ask("session/prompt", prompting(id, "cut"))); stopOf(h) != "max_tokens" {
+			t.Errorf("cut: %s", h.raw)
+		}
+	})
+}
+
+func TestAQuestionIsAFormWhereTheClientHasFormsElseAChoice(t *testing.T) {
+	bubble(t, `{"elicitation":{"form":{}}}`, func(t *testing.T, _ *process, c *client) {
+		ask := c.ask("session/prompt", prompting(c.fresh(), "colour"))
+		form, _ := c.until("form", func(h *heard) bool { return h.Method == "elicitation/create" })
+		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"choice":"blue"}}}`, form.ID))
+		if h, after := c.answer(ask); stopOf(h) != "end_turn" || !strings.Contains(fmt.Sprint(after[len(after)-1].raw, c.heardSince(0)), `blue`) || calls(after)["q1"] != "completed" {
+			t.Errorf("%s", h.raw)
+		}
+	})
+	bubble(t, `{}`, func(t *testing.T, _ *process, c *client) {
+		ask := c.ask("session/prompt", prompting(c.fresh(), "colour"))
+		req, _ := c.permission()
+		c.choose(req, "red")
+		if h, after := c.answer(ask); stopOf(h) != "end_turn" || calls(after)["q1"] != "completed" {
+			t.Errorf("%s %v", h.raw, calls(after))
+		}
+	})
+}
+
+func TestTheEndOfTheInputAnswersPromptsAndLeavesWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		p := w.launch(t, "i1", touching)
+		c := p.start(`{}`)
+		long, waits := c.fresh(), c.fresh()
+		a, b := c.ask("session/prompt", prompting(long, "long")), c.ask("session/prompt", prompting(waits, "edit"))
+		first, _ := c.permission()
+		p.end()
+		stops := map[string]*heard{}
+		for len(stops) < 2 {
+			h, _ := c.until("answers", func(h *heard) bool { return h.Method == "" })
+			stops[string(h.ID)] = h
+		}
+		if stopOf(stops[a]) != "cancelled" || stopOf(stops[b]) != "cancelled" || !strings.Contains(stops[b].raw, `"status":"waiting"`) {
+			t.Errorf("answered\n%s\n%s", stops[a].raw, stops[b].raw)
+		}
+
+		p = w.launch(t, "i2", touching)
+		c = p.start(`{}`)
+		answer, _ := c.call("session/load", loading(waits))
+		if !strings.Contains(answer.raw, `"rind/turn":{"status":"waiting"`) {
+			t.Errorf("load: %s", answer.raw)
+		}
+		again, _ := c.permission()
+		if again.Params.ToolCall.ToolCallID != first.Params.ToolCall.ToolCallID {
+			t.Errorf("asked again for %s", again.raw)
+		}
+		c.choose(again, "allow_once")
+		_, rest := c.until("the end of the call", func(h *heard) bool { return h.Params.Update.text() == "All done." })
+		if calls(rest)["c1"] != "completed" || p.touched.Load() != 1 {
+			t.Errorf("calls %v, touched %d", calls(rest), p.touched.Load())
+		}
+		p.end()
+	})
+}

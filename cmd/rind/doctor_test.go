@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rind-dev/rind/session/record"
 )
@@ -30,7 +32,16 @@ type ran struct {
 // rind runs the program in a data folder and workspace, with more variables than it needs of itself.
 func rind(t *testing.T, root, ws string, env []string, args ...string) ran {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	return rindWith(t, nil, root, ws, env, args...)
+}
+
+// rindWith is rind with an input.
+func rindWith(t *testing.T, in io.Reader, root, ws string, env []string, args ...string) ran {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0], args...)
+	cmd.Stdin = in
 	cmd.Dir = ws
 	cmd.Env = append([]string{"RIND_TEST_CHILD=1", "RIND_HOME=" + root, "HOME=" + filepath.Dir(root), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, env...)
 	var out, said bytes.Buffer

@@ -141,7 +141,7 @@ func (l *logins) try(ctx context.Context, p settings.Provider, key string) (mode
 	ctx, cancel := context.WithTimeout(ctx, tryWait)
 	defer cancel()
 	p.APIKey, p.Variable, p.Keyring = &key, "", false
-	listed, err := l.rt.models.listOpenAI(ctx, p)
+	listed, err := l.rt.models.listRemote(ctx, p)
 	fault := session.Fault("")
 	if e, ok := errors.AsType[*session.ModelError](err); ok {
 		fault = e.Fault

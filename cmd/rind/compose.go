@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -338,23 +339,10 @@ func (m *models) Select(_ context.Context, sel session.Selection) (session.Selec
 		if err != nil {
 			return session.Selected{}, configFault(err)
 		}
-		if claude, ok := model.(*anthropic.Model); ok {
-			info = described(claude.Info(sel.Model), p)
-		}
+		info = m.describe(p, sel.Model)
 		return session.Selected{Model: model, Info: info, BaseURL: p.BaseURL}, nil
 	}
 	return session.Selected{}, configFault(fmt.Errorf("provider %s is of type %s, which this version cannot use for turns", p.Name, p.Type))
-}
-
-// described is what a provider knows of a model, under what the settings say.
-func described(info session.ModelInfo, p settings.Provider) session.ModelInfo {
-	if p.ContextWindow > 0 {
-		info.Window = p.ContextWindow
-	}
-	if p.Images != nil {
-		info.Images = p.Images
-	}
-	return info
 }
 
 func (m *models) remote(p settings.Provider) (remote, error) {
@@ -393,51 +381,19 @@ func configFault(err error) error {
 }
 
 // List implements session.Models.
-func (m *models) List(ctx context.Context, _ bool) ([]session.ModelInfo, string, error) {
+func (m *models) List(ctx context.Context, refresh bool) ([]session.ModelInfo, string, error) {
 	set, err := loadSettings(m.path, m.workspace)
 	if err != nil {
 		return nil, "", err
 	}
-	var out []session.ModelInfo
-	warning := ""
-	for _, name := range set.Names(m.env) {
-		p, _, err := m.provider(name)
-		if err != nil {
-			warning = err.Error()
-			continue
-		}
-		known := session.ModelInfo{Provider: p.Name, ID: p.Model, Name: p.Model, API: p.Type, Window: p.ContextWindow, Images: p.Images}
-		if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses && p.Type != settings.Anthropic {
-			if p.Model != "" {
-				out = append(out, known)
-			}
-			continue
-		}
-		listed, err := m.listOpenAI(ctx, p)
-		if err != nil {
-			warning = fmt.Sprintf("Provider %s could not be asked for its models: %s", p.Name, oneLine(err.Error()))
-			out = append(out, known)
-			continue
-		}
-		out = append(out, listed...)
-	}
-	return out, warning, nil
-}
-
-func (m *models) listOpenAI(ctx context.Context, p settings.Provider) ([]session.ModelInfo, error) {
-	model, err := m.remote(p)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	return model.List(ctx)
+	found, warnings := m.listAll(ctx, set.Names(m.env), refresh)
+	return found, strings.Join(warnings, " "), nil
 }
 
 // announce says on stderr what was chosen for a person who configured nothing.
 func (m *models) announce(stderr io.Writer, set settings.Settings, log *slog.Logger) {
 	if m.demo {
-		fmt.Fprintln(stderr, "rind: no model is configured: the built-in demo answers, which is no AI. Set OPENAI_API_KEY, or see 'rind config --help'.")
+		fmt.Fprintln(stderr, "rind: no model is configured: the built-in demo answers, which is no AI. Set OPENAI_API_KEY, or run 'rind login'.")
 		return
 	}
 	if p, variable, err := set.Selected(m.env); err == nil && variable != "" {

@@ -203,7 +203,7 @@ func (r *report) provider(ctx context.Context, rt *process, set settings.Setting
 		return
 	}
 	began := time.Now()
-	models, err := rt.models.listOpenAI(ctx, p)
+	models, err := rt.models.listRemote(ctx, p)
 	if err != nil {
 		r.add("connection", "wrong", "%s: %s", address(p.BaseURL), messageOf(err))
 		return

@@ -87,7 +87,7 @@ func (m *models) list(ctx context.Context, name string, refresh bool) (found []s
 	listed := last.Models
 	asked := !had || refresh || isLoopback(p.BaseURL) || time.Since(last.At) > listFresh
 	if asked {
-		listed, err = m.listOpenAI(ctx, p)
+		listed, err = m.listRemote(ctx, p)
 	}
 	switch {
 	case err != nil && had:
@@ -245,3 +245,25 @@ func showModels(out io.Writer, lines []modelLine, asJSON bool) error {
 }
 
 func money(dollars float64) string { return strconv.FormatFloat(dollars, 'f', -1, 64) }
+
+// described is what a provider knows of a model, under what the settings say.
+func described(info session.ModelInfo, p settings.Provider) session.ModelInfo {
+	if p.ContextWindow > 0 {
+		info.Window = p.ContextWindow
+	}
+	if p.Images != nil {
+		info.Images = p.Images
+	}
+	return info
+}
+
+// listRemote asks an endpoint for its models.
+func (m *models) listRemote(ctx context.Context, p settings.Provider) ([]session.ModelInfo, error) {
+	model, err := m.remote(p)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	return model.List(ctx)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// H112, N02: what would be open to others is refused before anything is bound or written.
+func TestServeRefusesToBeOpenToOthers(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	short := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(short, []byte("short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := filepath.Join(t.TempDir(), "open")
+	if err := os.WriteFile(open, []byte(strings.Repeat("x", 32)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("RIND_HOME", data)
+	for _, args := range [][]string{
+		{"--auth", "none", "--host", "0.0.0.0"},
+		{"--auth", "none", "--host", "::"},
+		{"--auth", "maybe"},
+		{"--port", "70000"},
+		{"--cleanup-timeout", "1ms"},
+		{"--workspace", "UPPER=/"},
+		{"--workspace", "gone=" + filepath.Join(data, "no", "such")},
+		{"--token-file", short, "--port", "0"},
+		{"--token-file", open, "--port", "0"},
+		{"--nonsense"},
+	} {
+		var out, errs bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		code := run(ctx, append([]string{"serve"}, args...), strings.NewReader(""), &out, &errs)
+		cancel()
+		if code != exitUsage || out.Len() != 0 || strings.TrimSpace(errs.String()) == "" {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out.String(), errs.String())
+		}
+	}
+}
+
+// D01, N01, N02, N11: a token of its own in a file of its own, named but never printed; a good end.
+func TestServeMakesAFreshTokenThatOnlyItsFileTells(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("RIND_HOME", data)
+	tokens := map[string]bool{}
+	for range 2 {
+		ctx, stop := context.WithCancel(t.Context())
+		r, w := io.Pipe()
+		var errs bytes.Buffer
+		code := make(chan int, 1)
+		go func() {
+			code <- run(ctx, []string{"serve", "--port", "0", "--cwd", t.TempDir(), "--drain", "100ms"}, strings.NewReader(""), w, &errs)
+			w.Close()
+		}()
+		line := make([]byte, 200)
+		n, err := r.Read(line)
+		if err != nil {
+			t.Fatalf("no line: %v, %s", err, errs.String())
+		}
+		base, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "rind HTTP listening on ")
+		if !ok {
+			t.Fatalf("ready line %q", line[:n])
+		}
+		path := filepath.Join(data, "http-token")
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !private(info) {
+			t.Errorf("mode %v", info.Mode())
+		}
+		text, _ := os.ReadFile(path)
+		token := strings.TrimSpace(string(text))
+		if len(token) != 43 || tokens[token] {
+			t.Errorf("token of %d characters, seen before: %v", len(token), tokens[token])
+		}
+		tokens[token] = true
+		for header, want := range map[string]int{"": 401, "Bearer " + token: 200, "Bearer " + token + "x": 401} {
+			req, _ := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/runtime", nil)
+			req.Header.Set("Authorization", header)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != want {
+				t.Errorf("with %q: %d", header, resp.StatusCode)
+			}
+		}
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		if c := <-code; c != exitOK {
+			t.Errorf("exit %d: %s", c, errs.String())
+		}
+		if strings.Contains(errs.String(), token) || !strings.Contains(errs.String(), "rind: bearer token in "+path) {
+			t.Errorf("stderr %q", errs.String())
+		}
+		r.Close()
+	}
+}

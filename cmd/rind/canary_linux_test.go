@@ -349,7 +349,7 @@ func (p *planted) look() {
 	}
 	p.endpoint.play("", `bash {"command":"env"}`, `bash {"command":"cat .env"}`)
 	p.run("prompt", "--debug", "with b", "--provider", "b", "--mode", "ask") // nobody is there to be asked
-	p.endpoint.play("", `bash {"command":"env"}`) // in a process that has asked nobody for a list of providers
+	p.endpoint.play("", `bash {"command":"env"}`)                            // in a process that has asked nobody for a list of providers
 	p.run("prompt", "what is in the environment?")
 	p.run("sessions", "export", regexp.MustCompile(`\d{8}_\d{6}_[0-9a-f]{8}`).FindString(p.run("sessions", "list", "--json")))
 	p.files("afterwards")

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	toolKills = flag.Int("kills", 6, "how often TestChaosToolsKilledAnywhereRunNothingTwice kills the runtime")
+	toolKills = flag.Int("kills", 5, "how often TestChaosToolsKilledAnywhereRunNothingTwice kills the runtime")
 	toolSeed  = flag.Uint64("chaosseed", 0, "what its jobs and moments are drawn from; 0 draws one")
 )
 

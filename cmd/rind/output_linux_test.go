@@ -33,8 +33,8 @@ func TestACommandThatWritesWithoutEndCostsABoundedAmount(t *testing.T) {
 		status          string
 		task            bool
 	}{
-		{name: "100 MB", arguments: `"command":"` + hundred + `"`, bytes: 100_000_000, status: protocol.ToolCompleted},
-		{name: "100 MB without a newline, to both streams", arguments: `"command":"head -c 50000000 /dev/zero | tr '\\0' e >&2; head -c 50000000 /dev/zero | tr '\\0' o"`, bytes: 100_000_000, status: protocol.ToolCompleted},
+		{name: "100 MB", arguments: `"yield_time_ms":60000,"command":"` + hundred + `"`, bytes: 100_000_000, status: protocol.ToolCompleted},
+		{name: "100 MB without a newline, to both streams", arguments: `"yield_time_ms":60000,"command":"head -c 50000000 /dev/zero | tr '\\0' e >&2; head -c 50000000 /dev/zero | tr '\\0' o"`, bytes: 100_000_000, status: protocol.ToolCompleted},
 		{name: "100 MB in the background", arguments: `"yield_time_ms":0,"notify":"manual","command":"` + hundred + `"`, bytes: 100_000_000, status: protocol.ToolCompleted, task: true},
 		{name: "yes, for two seconds", arguments: `"timeout_ms":2000,"command":"yes"`, status: protocol.ToolTimedOut},
 	}

@@ -173,7 +173,8 @@ type client struct {
 	mu    sync.Mutex
 	lines []*heard
 	more  chan struct{}
-	at    int // lines the test has looked at
+	gate  chan struct{} // full: nothing is read
+	at    int           // lines the test has looked at
 	next  int
 }
 
@@ -181,7 +182,7 @@ func (p *process) connect() *client {
 	p.t.Helper()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	c := &client{t: p.t, in: inW, ended: make(chan struct{}), more: make(chan struct{}, 1)}
+	c := &client{t: p.t, in: inW, ended: make(chan struct{}), more: make(chan struct{}, 1), gate: make(chan struct{}, 1)}
 	p.clients = append(p.clients, c)
 	go func() {
 		_ = p.d.Serve(context.Background(), inR, outW)
@@ -192,6 +193,8 @@ func (p *process) connect() *client {
 		defer close(c.ended)
 		in := bufio.NewReaderSize(outR, 1<<20)
 		for {
+			c.gate <- struct{}{}
+			<-c.gate
 			b, err := in.ReadBytes('\n')
 			if err != nil {
 				return

@@ -253,7 +253,7 @@ func sessionLoad(k *call) {
 		res := k.c.state(v)
 		k.handedOver()
 		k.c.out.add(f, &hold{
-			session: s.ID, seq: v.Head, exact: true, id: string(k.req.ID),
+			session: s.ID, seq: v.Head, replay: true, id: string(k.req.ID),
 			build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} },
 			written: func() {
 				k.c.out.askFollowed(s.ID)

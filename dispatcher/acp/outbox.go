@@ -50,12 +50,12 @@ type item struct {
 	id   string // of the request answered; "" for none
 }
 
-// hold is an answer that belongs to a place in a session's log: it is written once the connection was told everything up to seq. An exact one
-// keeps what is behind seq back until then.
+// hold is an answer that belongs to a place in a session's log: it is written once the connection was told everything up to seq, and before
+// anything behind it.
 type hold struct {
 	session session.SessionID
 	seq     session.Seq
-	exact   bool
+	replay  bool // behind the replay that ends there
 	id      string
 	lead    []byte // lines before the answer
 	build   func(f *follow) protocol.Reply
@@ -276,11 +276,12 @@ func (o *outbox) fill(buf []byte) (_ []byte, more bool) {
 	return buf, more || len(buf) > before
 }
 
-// limit is how far a session may be told, because of exact holds; -1 for no limit. o.mu is held.
+// limit is how far a session may be told, because of holds: an answer separates what is of its turn from what comes next. -1 for no limit.
+// o.mu is held.
 func (o *outbox) limit(id session.SessionID) session.Seq {
 	var most session.Seq = -1
 	for _, h := range o.holds {
-		if h.exact && h.session == id && (most < 0 || h.seq < most) {
+		if h.session == id && (most < 0 || h.seq < most) {
 			most = h.seq
 		}
 	}
@@ -385,7 +386,7 @@ func (o *outbox) answers(buf []byte) []byte {
 	follows := map[*hold]*follow{}
 	for _, h := range o.holds {
 		f := o.follows[h.session]
-		if f != nil && (f.cursor < h.seq || h.exact && f.head > 0) {
+		if f != nil && (f.cursor < h.seq || h.replay && f.head > 0) {
 			kept = append(kept, h)
 			continue
 		}

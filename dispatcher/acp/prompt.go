@@ -183,7 +183,15 @@ func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool) {
 	}
 	k.at(id, seq, nil, func(f *follow) protocol.Reply {
 		k.c.disown(out.Turn)
+		if f != nil {
+			if ids := f.teller.Dropped(out.Turn); len(ids) > 0 {
+				res.Meta[acp.MetaDropped] = protocol.MustMarshal(ids)
+			}
+		}
 		if fault != nil {
+			if ids := res.Meta[acp.MetaDropped]; ids != nil {
+				fault.Details[acp.MetaDropped] = ids
+			}
 			return protocol.Reply{ID: k.req.ID, Err: fault}
 		}
 		if f != nil && !replayed {
@@ -214,7 +222,7 @@ func stopReason(out session.Outcome) (string, *protocol.Error) {
 	case out.Fault.Type == protocol.FailTurn: // interrupted: it was closed by somebody else
 		return "cancelled", nil
 	case out.Fault.Type == protocol.FailConfiguration:
-		return "", &protocol.Error{Kind: acp.AuthRequired, Message: out.Fault.Message}
+		return "", &protocol.Error{Kind: acp.AuthRequired, Message: out.Fault.Message, Details: map[string]any{}}
 	}
 	return "", &protocol.Error{
 		Kind: protocol.RequestFailed, Message: out.Fault.Message, Details: map[string]any{"reason": acp.Snake(out.Fault.Type), "turnId": out.Turn},

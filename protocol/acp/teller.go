@@ -58,6 +58,7 @@ type Teller struct {
 	asks     []*Ask // open
 	usage    *protocol.TokenStatsUpdated
 	progress map[string]time.Time
+	dropped  map[protocol.TurnID][]string // inputs of own turns
 }
 
 // heard is how much of a message was told, and in a replay how much of it there is.
@@ -82,6 +83,7 @@ func NewTeller(id protocol.SessionID, root string, caps ClientCapabilities, own 
 	return &Teller{
 		Session: id, Root: root, Caps: caps, Own: own, text: map[protocol.TurnID]*heard{}, thought: map[protocol.TurnID]*heard{},
 		calls: map[string]*callTold{}, diffs: map[string][]CallContent{}, progress: map[string]time.Time{},
+		dropped: map[protocol.TurnID][]string{},
 	}
 }
 
@@ -152,6 +154,13 @@ func superseded(entries []protocol.Entry) bool {
 
 // Owed is the cursor of a fact that no update carried yet, for an answer to carry.
 func (t *Teller) Owed() protocol.Seq { return t.owed }
+
+// Dropped are the inputs of a turn of this connection that never reached the model; they are named once.
+func (t *Teller) Dropped(turn protocol.TurnID) []string {
+	ids := t.dropped[turn]
+	delete(t.dropped, turn)
+	return ids
+}
 
 // Usage is the newest sampling told of; nil for none.
 func (t *Teller) Usage() *protocol.TokenStatsUpdated { return t.usage }

@@ -41,6 +41,7 @@ func init() { // a table that refers to functions which read it
 		protocol.KindNotice:                    {NoticeUpdate, notice},
 		protocol.KindCommandsChanged:           {CommandsUpdate, nil},
 		protocol.KindQueuedInputDelivered:      {UserChunk, inputDelivered},
+		protocol.KindQueuedInputReturned:       {"", inputReturned}, // the answer names it
 		protocol.KindContextCompacted:          {CompactionUpdate, compacted},
 		protocol.KindTurnCompleted:             {"answer", turnEnded},
 		protocol.KindTurnFailed:                {"answer", turnFailed},
@@ -104,6 +105,14 @@ func userMessage(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []To
 func inputDelivered(_ *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
 	q := b.(*protocol.QueuedInputDelivered)
 	return user(dst, q.InputID, q.Input, q.More.Parts)
+}
+
+// inputReturned keeps the id of an input that never reached the model, for the answer.
+func inputReturned(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
+	if t.own(e.Turn) {
+		t.dropped[e.Turn] = append(t.dropped[e.Turn], b.(*protocol.QueuedInputReturned).InputID)
+	}
+	return dst
 }
 
 // piece tells what a piece of a message holds beyond what was told. Its place is in characters; -1 says that it follows on what came before.

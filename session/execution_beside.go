@@ -112,7 +112,7 @@ func (run *besideRun) work() {
 		defer func() {
 			if r := recover(); r != nil {
 				run.s.log().Error("panic in provider", "turn", run.turn, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-				err = errors.New("Provider crashed")
+				err = runnerFault("Provider crashed")
 			}
 		}()
 		return run.req.Runner.Run(run.ctx, x)
@@ -137,6 +137,11 @@ func (run *besideRun) finish(final string, err error) {
 	}
 	run.free()
 }
+
+// runnerFault is a failure whose text clients are shown as it is.
+type runnerFault string
+
+func (f runnerFault) Error() string { return string(f) }
 
 // words is the text of a provider's error: one that fits a client.
 func (run *besideRun) words(err error) string {

@@ -58,7 +58,7 @@ func (m Mock) Run(ctx context.Context, x *Execution) (string, error) {
 			return "", err
 		}
 		if !a.Approved {
-			return "", errors.New("Mock execution was not approved")
+			return "", runnerFault("Mock execution was not approved")
 		}
 	}
 	out := c.prefix + x.Input
@@ -166,7 +166,7 @@ func playSteps(ctx context.Context, x *Execution, steps []map[string]json.RawMes
 	return p.said.String(), nil
 }
 
-var errStep = errors.New("Unknown script step")
+var errStep error = runnerFault("Unknown script step")
 
 func (p *player) play(ctx context.Context, step map[string]json.RawMessage) error {
 	if len(step) != 1 {
@@ -244,7 +244,7 @@ func (p *player) ask(ctx context.Context, input bool, raw json.RawMessage) error
 	case input && got.Text != "":
 		return p.say(got.Text)
 	case !input && !got.Approved:
-		return errors.New("Script step was not approved")
+		return runnerFault("Script step was not approved")
 	}
 	return nil
 }

@@ -67,34 +67,30 @@ func (x *exchange) open(id session.SessionID) (*session.Session, error) {
 
 // record reads an execution from its log, up to the entry until says, or as it is now.
 func (x *exchange) record(at located, until func(*session.Entry, protocol.Body) bool) (*portable.Record, error) {
-	for {
-		rec, err := x.fold(at, until)
-		if err != nil || until != nil || rec.Ended() {
-			return rec, err
-		}
-		s, err := x.open(at.session.ID) // a cancel on record has no event
-		if err != nil {
-			if missing(err) {
-				return nil, portable.ExecutionNotFound(at.id)
-			}
-			return nil, err
-		}
-		var open session.OpenExecution
-		var is bool
-		err = s.InspectNow(x.r.Context(), func(v *session.View) { open, is = v.Execution(at.turn) })
-		s.Close()
-		if err != nil {
-			return nil, err
-		}
-		if !is { // it has just ended
-			rec, err = x.fold(at, nil)
-			return rec, err
-		}
-		if !open.Cancelling.IsZero() {
-			rec.Cancelling(open.Cancelling)
-		}
-		return rec, nil
+	rec, err := x.fold(at, until)
+	if err != nil || until != nil || rec.Ended() {
+		return rec, err
 	}
+	s, err := x.open(at.session.ID) // a cancel on record has no event
+	if err != nil {
+		if missing(err) {
+			return nil, portable.ExecutionNotFound(at.id)
+		}
+		return nil, err
+	}
+	defer s.Close()
+	var open session.OpenExecution
+	var is bool
+	if err := s.InspectNow(x.r.Context(), func(v *session.View) { open, is = v.Execution(at.turn) }); err != nil {
+		return nil, err
+	}
+	switch {
+	case !is: // it has just ended
+		return x.fold(at, nil)
+	case !open.Cancelling.IsZero():
+		rec.Cancelling(open.Cancelling)
+	}
+	return rec, nil
 }
 
 func (x *exchange) fold(at located, until func(*session.Entry, protocol.Body) bool) (*portable.Record, error) {

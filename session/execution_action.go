@@ -1,0 +1,134 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// ActionReply answers an action of an execution.
+type ActionReply struct {
+	Option func(options []protocol.Option) (id string, ok bool) // picks an option of an approval; false: the answer does not fit
+	Words  string                                               // answers a question; "" declines
+}
+
+// ErrReplyUnfit: the answer does not fit the action, which stays open.
+var ErrReplyUnfit = errors.New("answer does not fit the action")
+
+// RespondAction answers an action and returns once that is on disk. ActionNotFound, ActionAlreadyResolved, ErrReplyUnfit.
+// reply is asked for only when the action can be answered; an error of it is returned and leaves the action open.
+func (s *Session) RespondAction(ctx context.Context, turn TurnID, action string, reply func() (ActionReply, error)) error {
+	return s.call(ctx, func(done func(error)) { s.respond(turn, action, reply, done) })
+}
+
+func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
+	s.exec.init()
+	open := s.next.turn(turn)
+	var a *Action
+	if open != nil {
+		a = open.action(action)
+	}
+	if a == nil || s.answered[action] || s.exec.answered[action] {
+		if s.exec.answered[action] || s.answered[action] || s.answeredBefore(turn, action) {
+			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
+			return
+		}
+		done(protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action))
+		return
+	}
+	if open.Cancel != nil {
+		done(protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action)) // dead: its execution is being cancelled
+		return
+	}
+	r, err := reply()
+	if err != nil {
+		done(err)
+		return
+	}
+	option := ""
+	if !a.Question {
+		var ok bool
+		if option, ok = r.Option(a.Approval.Options); !ok {
+			done(ErrReplyUnfit)
+			return
+		}
+	}
+	s.exec.answered[action] = true
+	settled := func(err error) {
+		delete(s.exec.answered, action)
+		if k := protocol.KindOf(err); err != nil && k == protocol.QuestionNotFound {
+			err = protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
+		}
+		done(err)
+	}
+	if a.Question {
+		s.AnswerQuestion(a.CallID, r.Words, settled)
+		return
+	}
+	s.resolveApproval(action, option, settled)
+}
+
+// answeredBefore looks in the log of a turn for the answer a client gave to an action.
+func (s *Session) answeredBefore(turn TurnID, action string) bool {
+	for after := int64(0); ; {
+		page, err := s.all.cfg.Store.ReadTurn(context.Background(), turn, after, 1024)
+		if err != nil || len(page) == 0 {
+			return false
+		}
+		for i := range page {
+			e := &page[i]
+			after = e.PortableFirst + int64(e.PortableCount) - 1
+			if e.Kind != protocol.KindApprovalResolved && e.Kind != protocol.KindUserQuestionAnswered {
+				continue
+			}
+			b, err := protocol.Decode(e)
+			if err != nil {
+				continue
+			}
+			switch b := b.(type) {
+			case *protocol.ApprovalResolved:
+				if b.ActionID == action {
+					return true
+				}
+			case *protocol.UserQuestionAnswered:
+				if b.More.ActionID == action {
+					return true
+				}
+			}
+		}
+	}
+}
+
+// besideEntry is one entry of an execution that runs beside the serial lane.
+type besideEntry struct {
+	seq  Seq
+	time time.Time
+	body protocol.Body
+}
+
+// aside keeps what a parallel provider's execution says until that ends: it joins the messages in one piece. It reports whether the entry
+// was dealt with.
+func (h *History) aside(e *Entry, b protocol.Body) bool {
+	if acc, ok := b.(*protocol.TurnAccepted); ok && acc.More.Parallel {
+		if h.beside == nil {
+			h.beside = map[TurnID][]besideEntry{}
+		}
+		h.beside[e.Turn] = []besideEntry{}
+		return true
+	}
+	held, ok := h.beside[e.Turn]
+	if !ok || e.Turn == "" {
+		return false
+	}
+	if !e.Kind.Info().Terminal {
+		h.beside[e.Turn] = append(held, besideEntry{e.Seq, e.Time, b})
+		return true
+	}
+	delete(h.beside, e.Turn)
+	for _, k := range held {
+		h.apply(k.seq, e.Turn, k.time, k.body)
+	}
+	return false
+}

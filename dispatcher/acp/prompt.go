@@ -101,6 +101,7 @@ func (k *call) ask(o *opened, req session.PromptRequest) {
 	s := o.s
 	started := false // owned by the session's goroutine
 	var repeated session.TurnID
+	var broken *acp.TurnNote
 	req.Started = func(turn session.TurnID) {
 		started = true
 		k.covers(turn)
@@ -110,7 +111,7 @@ func (k *call) ask(o *opened, req session.PromptRequest) {
 			k.fail(err)
 			return
 		}
-		k.ended(s.ID, out, !started && req.Key != "" && out.Turn != repeated)
+		k.ended(s.ID, out, !started && req.Key != "" && out.Turn != repeated, broken)
 	}
 	k.c.mu.Lock()
 	k.session = s.ID
@@ -127,6 +128,7 @@ func (k *call) ask(o *opened, req session.PromptRequest) {
 		}
 		repeated = t.ID
 		if note := openTurn(v); note != nil && note.Status == "interrupted" {
+			broken = note
 			s.Cancel(session.CancelRequest{Turn: t.ID, Surface: surface}, func(error) {})
 		}
 	}) {
@@ -159,13 +161,13 @@ func goOn(k *call) {
 				k.fail(err)
 				return
 			}
-			k.ended(s.ID, out, false)
+			k.ended(s.ID, out, false, nil)
 		}))
 	})
 }
 
-// ended answers a prompt with the outcome of its turn.
-func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool) {
+// ended answers a prompt with the outcome of its turn. replayed says that it ended before, broken that it was interrupted and is closed now.
+func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool, broken *acp.TurnNote) {
 	stop, fault := stopReason(out)
 	res := acp.Prompted{Stop: stop, Meta: map[string]json.RawMessage{}}
 	if out.Seq > 0 {
@@ -173,6 +175,9 @@ func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool) {
 	}
 	if replayed {
 		res.Meta[acp.MetaReplayed] = json.RawMessage("true")
+	}
+	if broken != nil {
+		res.Meta[acp.MetaTurn] = protocol.MustMarshal(broken)
 	}
 	if out.Outcome == session.OutcomeWaiting {
 		res.Meta[acp.MetaTurn] = protocol.MustMarshal(acp.TurnNote{Status: session.OutcomeWaiting, Turn: out.Turn})

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -98,6 +99,76 @@ func (s *Session) answeredBefore(turn TurnID, action string) bool {
 				}
 			}
 		}
+	}
+}
+
+// ActionAsk is what a provider asks a person.
+type ActionAsk struct {
+	Input       bool // a question; else an approval
+	Title       string
+	Description string
+	Payload     json.RawMessage // an object, of an approval; nil is {}
+}
+
+// Pending is an action that waits for its answer.
+type Pending struct {
+	x  *Execution
+	ch chan answer
+}
+
+// Answer is what a person said.
+type Answer struct {
+	Approved bool
+	Text     string // of a question; "" when it was declined
+}
+
+// Ask puts an action to whoever watches and returns once it is in the log.
+func (x *Execution) Ask(a ActionAsk) (*Pending, error) {
+	p := &Pending{x: x, ch: make(chan answer, 1)}
+	err := x.do(func(open *OpenTurn, done func(error)) {
+		switch {
+		case a.Title == "" || len(a.Payload) > 0 && (!json.Valid(a.Payload) || a.Payload[0] != '{'):
+			x.violate("Provider requested an invalid action", done)
+			return
+		case open.Cancel != nil:
+			done(errCancelled)
+			return
+		case len(open.Actions) > 0:
+			done(errors.New("INVALID_STATE"))
+			return
+		}
+		s := x.run.s
+		id := s.all.cfg.IDs.Hex32()
+		x.run.answers[id] = p.ch
+		var b protocol.Body
+		if a.Input {
+			q := &protocol.UserQuestionRequested{ToolCallID: id, Question: a.Title}
+			q.More.ActionID = id
+			b = q
+		} else {
+			ask := &protocol.ApprovalRequested{ActionID: id, ToolCallID: id, Title: a.Title, Arguments: a.Payload, Options: yesOrNo()}
+			if len(ask.Arguments) == 0 {
+				ask.Arguments = json.RawMessage("{}")
+			}
+			ask.More.Description, ask.More.QuestionEventID = a.Description, s.all.cfg.IDs.Hex32()
+			b = ask
+		}
+		s.append(lines(x.Turn, b), func(_ Seq, err error) { done(err) })
+	})
+	return p, err
+}
+
+func yesOrNo() []protocol.Option {
+	return []protocol.Option{{ID: "allow_once", Label: "Allow once", Kind: "allow_once"}, {ID: "reject_once", Label: "Reject once", Kind: "reject_once"}}
+}
+
+// Wait returns the answer, or the cause of ctx.
+func (p *Pending) Wait(ctx context.Context) (Answer, error) {
+	select {
+	case a := <-p.ch:
+		return Answer{Approved: a.allowed, Text: a.text}, nil
+	case <-ctx.Done():
+		return Answer{}, context.Cause(ctx)
 	}
 }
 

@@ -294,7 +294,7 @@ func (p *place) until(id, kind string) portable.Event {
 	deadline := time.Now().Add(10 * time.Second)
 	for time.Now().Before(deadline) {
 		for _, e := range p.events(id) {
-			if e.Type == kind {
+			if e.Type == kind || types([]portable.Event{e}) == kind {
 				return e
 			}
 		}

@@ -152,6 +152,7 @@ func prying(home, ws string) []string {
 // secrets are in no output, no log, no store file, no kept output or before-image, no request's body and no command's environment. They are
 // where they were put: settings.json, .env, private.txt and .ssh/id_rsa are not looked at.
 func TestNoSecretGetsOutOfItsPlace(t *testing.T) {
+	t.Parallel()
 	path, childEnv := program(t)
 	modes := []string{"edit", "full"}
 	if *builtProgram { // there is time

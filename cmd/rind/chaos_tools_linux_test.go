@@ -32,6 +32,7 @@ const perSession = 8
 // turn, or with another prompt, until all has ended. Nothing that may have run runs again, nothing a dead runtime started goes on, every
 // call has one result, which says what is true, tasks are honest, and what a turn wrote can be put back. `make chaos` kills 200 times.
 func TestChaosToolsKilledAnywhereRunNothingTwice(t *testing.T) {
+	t.Parallel()
 	seed := *toolSeed
 	if seed == 0 {
 		seed = rand.Uint64()

@@ -44,6 +44,7 @@ func TestContinueGoesOnWithTheInterruptedTurnAndRunsNoCallTwice(t *testing.T) {
 func TestTheKeyOfAnInterruptedTurnClosesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, id := interrupted(t, "k1")
+		c.refused(-32051, "session/prompt", keyed(prompting(id, "next"), "k1"))
 		h, _ := c.call("session/prompt", keyed(prompting(id, "stay"), "k1"))
 		if stopOf(h) != "cancelled" || !strings.Contains(h.raw, `"rind/turn":{"status":"interrupted"`) {
 			t.Errorf("%s", h.raw)

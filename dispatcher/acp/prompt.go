@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
@@ -99,19 +100,15 @@ func (k *call) imagesTaken(s *session.Session) bool {
 // ask hands the prompt to the session.
 func (k *call) ask(o *opened, req session.PromptRequest) {
 	s := o.s
-	started := false // owned by the session's goroutine
-	var repeated session.TurnID
+	var head session.Seq // where the log stood when a prompt with a key came
 	var broken *acp.TurnNote
-	req.Started = func(turn session.TurnID) {
-		started = true
-		k.covers(turn)
-	}
+	req.Started = k.covers
 	done := func(out session.Outcome, err error) {
 		if err != nil {
 			k.fail(err)
 			return
 		}
-		k.ended(s.ID, out, !started && req.Key != "" && out.Turn != repeated, broken)
+		k.ended(s.ID, out, out.Seq > 0 && out.Seq <= head, nil)
 	}
 	k.c.mu.Lock()
 	k.session = s.ID
@@ -121,21 +118,66 @@ func (k *call) ask(o *opened, req session.PromptRequest) {
 		return
 	}
 	// With a key the turn may be there already: a running one is waited for, an interrupted one is closed rather than gone on with.
-	if !s.Inspect(func(v *session.View) {
-		t := v.Serial
-		if t == nil || t.Key != req.Key {
-			return
+	if err := s.InspectNow(context.Background(), func(v *session.View) {
+		head = v.Head
+		if t := v.Serial; t != nil && t.Key == req.Key {
+			if note := openTurn(v); note != nil && note.Status == "interrupted" {
+				broken = note
+			}
 		}
-		repeated = t.ID
-		if note := openTurn(v); note != nil && note.Status == "interrupted" {
-			broken = note
-			s.Cancel(session.CancelRequest{Turn: t.ID, Surface: surface}, func(error) {})
-		}
-	}) {
+	}); err != nil {
 		k.fail(notOpen(s.ID))
 		return
 	}
+	if broken != nil {
+		k.background(func() { k.closeBroken(s, &req, broken) })
+		return
+	}
 	k.set(s.Prompt(req, done))
+}
+
+// closeBroken closes the interrupted turn that a repeated key names, and answers with that.
+func (k *call) closeBroken(s *session.Session, req *session.PromptRequest, broken *acp.TurnNote) {
+	ctx, stop := context.WithTimeout(context.Background(), cleanupWithin)
+	defer stop()
+	key, err := k.c.d.cfg.Sessions.Store().Key(ctx, s.ID, surface, req.Key)
+	if err == nil && key.Digest != req.Digest {
+		err = protocol.Errorf(protocol.IdempotencyConflict, "The idempotency key was already used with another prompt.")
+	}
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	asked := make(chan error, 1)
+	s.Cancel(session.CancelRequest{Turn: broken.Turn, Surface: surface}, func(err error) { asked <- err })
+	if err := <-asked; err != nil && protocol.KindOf(err) != protocol.TurnNotActive { // closed by somebody else meanwhile is as good
+		k.fail(err)
+		return
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var end session.Seq
+		open := true
+		err := s.InspectNow(ctx, func(v *session.View) {
+			open = v.Serial != nil && v.Serial.ID == broken.Turn
+			end = v.Head
+		})
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		if !open {
+			k.ended(s.ID, session.Outcome{Turn: broken.Turn, Outcome: session.OutcomeCancelled, Seq: end}, false, broken)
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			k.fail(ctx.Err())
+			return
+		}
+	}
 }
 
 func (k *call) set(p *session.Prompt) {

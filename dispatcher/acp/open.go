@@ -16,9 +16,9 @@ import (
 // modelsWithin is how long session/new waits for the list of models; what comes later is told as an update.
 const modelsWithin = 300 * time.Millisecond
 
-// greetingAfter is how long after the answer to session/load its commands are told: clients that take in what they read together with the
-// answer as history must not take these for a part of it.
-const greetingAfter = 50 * time.Millisecond
+// greetingAfter is how long after the answer to session/load its commands are told, unless something live comes before: clients that take in
+// what they read together with the answer as history must not take these for a part of it.
+const greetingAfter = 250 * time.Millisecond
 
 // openParams reads the params of the methods that open a session, and finds its folder.
 func (k *call) openParams(existing bool) (p acp.OpenParams, workspace string, err error) {
@@ -257,7 +257,8 @@ func sessionLoad(k *call) {
 			build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} },
 			written: func() {
 				k.c.out.askFollowed(s.ID)
-				time.AfterFunc(greetingAfter, func() { k.c.out.lines(k.c.greeting(s.ID, p), "") })
+				k.c.out.greet(s.ID, k.c.greeting(s.ID, p))
+				time.AfterFunc(greetingAfter, func() { k.c.out.greeted(s.ID) })
 			},
 		})
 		k.c.lateOptions(s)

@@ -75,6 +75,8 @@ type follow struct {
 	asks []*acp.Ask
 	// join are the actions that are open where the client joins, to be asked once.
 	join []*acp.Ask
+	// greeting are lines that go before anything live; guarded by outbox.mu.
+	greeting []byte
 }
 
 func newOutbox(c *Conn, sink io.Writer) *outbox {
@@ -350,6 +352,28 @@ func (o *outbox) askAll(f *follow) {
 	f.asks = nil
 }
 
+// greet keeps the lines that follow the answer to a replay, before anything live.
+func (o *outbox) greet(id session.SessionID, lines []byte) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if f := o.follows[id]; f != nil {
+		f.greeting = lines
+	}
+}
+
+// greeted hands the lines kept over, unless they went before.
+func (o *outbox) greeted(id session.SessionID) {
+	var lines []byte
+	o.mu.Lock()
+	if f := o.follows[id]; f != nil {
+		lines, f.greeting = f.greeting, nil
+	}
+	o.mu.Unlock()
+	if lines != nil {
+		o.lines(lines, "")
+	}
+}
+
 // askFollowed is askAll for the session with an id, where it is followed.
 func (o *outbox) askFollowed(id session.SessionID) {
 	o.mu.Lock()
@@ -362,6 +386,12 @@ func (o *outbox) askFollowed(id session.SessionID) {
 
 // appendTold writes what a Teller told.
 func (o *outbox) appendTold(buf []byte, f *follow) []byte {
+	if len(o.told) > 0 {
+		o.mu.Lock()
+		buf = append(buf, f.greeting...)
+		f.greeting = nil
+		o.mu.Unlock()
+	}
 	for i := range o.told {
 		t := &o.told[i]
 		switch {

@@ -42,6 +42,7 @@ func rindWith(t *testing.T, in io.Reader, root, ws string, env []string, args ..
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], args...)
 	cmd.Stdin = in
+	cmd.WaitDelay = 5 * time.Second // a child of its own may hold the output
 	cmd.Dir = ws
 	cmd.Env = append([]string{"RIND_TEST_CHILD=1", "RIND_HOME=" + root, "HOME=" + filepath.Dir(root), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, env...)
 	var out, said bytes.Buffer

@@ -357,3 +357,41 @@ func TestToolsThatComeAndGoAreOfferedInTheTurnsThatBeginWhileTheyAreThere(t *tes
 		h.close()
 	})
 }
+
+// priced is a model with a price.
+type priced struct{ *model }
+
+func (m priced) Select(ctx context.Context, sel session.Selection) (session.Selected, error) {
+	got, err := m.model.Select(ctx, sel)
+	got.Info.Price = &session.Price{Input: 3, Output: 15}
+	return got, err
+}
+
+func TestWhatASamplingCostsIsKeptWhereAPriceIsKnown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := priced{say([]session.Chunk{text("x"), {Kind: session.ChunkUsage, Usage: session.Usage{Input: 1_000_000, Output: 200_000}}, finish(session.FinishStop)}, done())}
+		loop, err := session.NewLoop(session.Loop{Models: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := memory.New()
+		h := &house{t: t, store: store, model: m.model}
+		h.all = session.NewSessions(session.Config{Store: store, Agent: loop, Models: m})
+		s := h.draft()
+		h.prompt(s, "one")
+		h.prompt(s, "two") // whose usage is only estimated
+		var costs []string
+		for _, e := range h.entries(s.ID) {
+			if b, _ := protocol.Decode(&e); e.Kind == protocol.KindTokenStatsUpdated {
+				costs = append(costs, "none")
+				if c := b.(*protocol.TokenStatsUpdated).More.Cost; c != nil {
+					costs[len(costs)-1] = fmt.Sprint(*c)
+				}
+			}
+		}
+		if got := strings.Join(costs, " "); got != "6 none" {
+			t.Errorf("costs %s", got)
+		}
+		h.close()
+	})
+}

@@ -430,6 +430,10 @@ func (w *work) stats(c *completion) *protocol.TokenStatsUpdated {
 	st.ContextUsagePercent = float64(st.TotalTokens) / float64(window)
 	b := &protocol.TokenStatsUpdated{Stats: st}
 	b.More.Model, b.More.Provider, b.More.Estimate = w.t.Selection.Model, w.model.Info.Provider, w.estimate
+	if p := w.model.Info.Price; p != nil && st.Anchor == anchorProvider { // the list price: what a cache saves is the provider's to say
+		cost := (float64(u.Input)*p.Input + float64(u.Output)*p.Output) / 1e6
+		b.More.Cost = &cost
+	}
 	return b
 }
 

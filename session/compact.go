@@ -36,6 +36,11 @@ func (w *work) compact(ctx context.Context, reason, phase string) (requests int,
 	if err != nil {
 		return 0, err
 	}
+	kept, through := 0, Seq(0)
+	if err := w.t.View(func(_ *State, _ *OpenTurn, past *History) { kept, through = past.unheard() }); err != nil {
+		return 0, err
+	}
+	msgs = msgs[:len(msgs)-kept] // what was not looked at yet stays as it was said
 	rec := protocol.Compaction{Reason: reason, Phase: phase, PolicyVersion: protocol.CompactPolicy, Strategy: protocol.CompactByModel}
 	summary, usage, requests, failure := w.summarise(ctx, msgs)
 	if cause := context.Cause(ctx); cause != nil {
@@ -51,17 +56,18 @@ func (w *work) compact(ctx context.Context, reason, phase string) (requests int,
 		rec.Usage = &usage.Stats
 	}
 	if err := w.t.View(func(st *State, open *OpenTurn, past *History) {
-		rec.Source = past.source(guideText(w.guide), st.Created)
+		rec.Source = past.source(guideText(w.guide), st.Created, kept)
 		if failure != nil {
 			summary = past.digest()
 		}
-		rec.ContinuationUserMessage = protocol.CompactionMessage{Role: string(RoleUser), Content: continuation(st, open, past)}
+		rec.ContinuationUserMessage = protocol.CompactionMessage{Role: string(RoleUser), Content: continuation(st, open, past.items[:len(past.items)-kept])}
 	}); err != nil {
 		return requests, err
 	}
 	rec.ID, rec.CreatedAt = w.t.s.all.cfg.IDs.Hex32(), protocol.FormatTime(w.Now())
 	rec.HandoffMessage = protocol.CompactionMessage{Role: string(RoleAssistant), Content: cutMiddle(summary, keepSummaryChars)}
 	b := &protocol.ContextCompacted{Record: protocol.MustMarshal(rec)}
+	b.More.Through = through
 	if err := w.t.Record(append(bodies, b)...); err != nil {
 		return requests, err
 	}
@@ -254,9 +260,27 @@ func (h *History) compactable() bool {
 	return false
 }
 
-// source names what a compaction made now stands for.
-func (h *History) source(system string, created time.Time) protocol.CompactionSource {
+// unheard counts the user messages at the end that no answer followed yet, and names the entry before them; 0 and 0 where everything is
+// replaced.
+func (h *History) unheard() (kept int, through Seq) {
+	i := len(h.items)
+	for i > h.compacted.at && (h.items[i-1].Role == RoleUser || h.items[i-1].Role == RoleSystem) {
+		i--
+	}
+	if i == len(h.items) || i == h.compacted.at || h.items[i].Seq == h.items[i-1].Seq {
+		return 0, 0
+	}
+	return len(h.items) - i, h.items[i].Seq - 1
+}
+
+// source names what a compaction made now stands for; the last kept items are not in it.
+func (h *History) source(system string, created time.Time, kept int) protocol.CompactionSource {
 	all := h.wire(system, created)
+	for _, it := range h.items[len(h.items)-kept:] {
+		if !it.Hidden && it.Role != RoleSystem {
+			all = all[:len(all)-1]
+		}
+	}
 	src := protocol.CompactionSource{MessageStartIndex: max(1, h.compacted.shown), MessageEndIndexExclusive: len(all), ToolCallIDs: []string{}}
 	src.MessageStartIndex = min(src.MessageStartIndex, len(all))
 	sum := sha256.New()
@@ -277,7 +301,11 @@ func (h *History) compact(b *protocol.ContextCompacted) {
 	if json.Unmarshal(b.Record, &rec) != nil || rec.HandoffMessage.Content == "" {
 		return // made by a version that words it differently: the model's view stays whole
 	}
-	h.compacted = boundary{at: len(h.items), shown: rec.Source.MessageEndIndexExclusive, record: rec}
+	at := len(h.items)
+	for b.More.Through > 0 && at > h.compacted.at && h.items[at-1].Seq > b.More.Through {
+		at--
+	}
+	h.compacted = boundary{at: at, shown: rec.Source.MessageEndIndexExclusive, record: rec}
 }
 
 // summary are the messages that stand for everything before the boundary.
@@ -363,11 +391,11 @@ func pathOf(args json.RawMessage) string {
 }
 
 // continuation is what the model is told in the person's place after a compaction: what must not be lost in a summary, word for word.
-func continuation(st *State, open *OpenTurn, past *History) string {
+func continuation(st *State, open *OpenTurn, items []*Item) string {
 	var b strings.Builder
 	b.WriteString("[The conversation up to here was replaced by the summary that follows. Go on from it.]\n")
-	for i := len(past.items) - 1; i >= 0; i-- {
-		if it := past.items[i]; it.Role == RoleUser && !it.Hidden && it.Text != "" {
+	for i := len(items) - 1; i >= 0; i-- {
+		if it := items[i]; it.Role == RoleUser && !it.Hidden && it.Text != "" {
 			b.WriteString("\nThe person's last message, as it was said:\n" + cutMiddle(it.Text, keepUserChars) + "\n")
 			break
 		}

@@ -225,3 +225,27 @@ func TestInputsDuringACompactionGetTheirSamplingAndACancelEndsIt(t *testing.T) {
 		h.close()
 	})
 }
+
+func TestAPromptThatComesWhenTheWindowIsFullStaysAsItWasSaid(t *testing.T) {
+	long := strings.Repeat("words ", 70_000) // more than the window of 100,000 tokens
+	m := say([]session.Chunk{text(long), finish(session.FinishStop)}, []session.Chunk{text("summary"), finish(session.FinishStop)}, done())
+	bubble(t, m, nil, func(h *house) {
+		s := h.draft()
+		h.prompt(s, "write much")
+		h.prompt(s, "and now something else")
+		if got := kinds(h.entries(s.ID)); strings.Count(got, "context_compacted") != 1 {
+			t.Errorf("log %s", got)
+		}
+		if asked := texts(m.requests[1]); strings.Contains(asked, "something else") || !strings.Contains(asked, "about to be replaced") {
+			t.Errorf("the summary was asked for with\n%.300s … %.300s", asked, asked[max(0, len(asked)-300):])
+		}
+		if got := texts(m.requests[2]); !strings.HasSuffix(got, "assistant: summary\nuser: and now something else\n") || strings.Contains(got, "words words") {
+			t.Errorf("the model was given\n%.600s", got)
+		}
+		h.view(s, func(v *session.View) {
+			if wire, err := v.Wire(); err != nil || len(wire) != 5 {
+				t.Errorf("%d messages, %v", len(wire), err)
+			}
+		})
+	})
+}

@@ -193,7 +193,7 @@ func (p *toolProgress) Reserve(spec JobSpec, now bool) (free func(), ok bool, er
 			return
 		}
 		s.reserved++
-		ok = true
+		ok, p.holds = true, true
 		if !now {
 			done(nil)
 			return
@@ -202,7 +202,7 @@ func (p *toolProgress) Reserve(spec JobSpec, now bool) (free func(), ok bool, er
 		s.append(s.taskLines(p.intent), func(_ Seq, err error) {
 			if err != nil {
 				s.reserved--
-				p.intent, ok = nil, false
+				p.intent, ok, p.holds = nil, false, false
 			}
 			done(err)
 		})
@@ -210,7 +210,6 @@ func (p *toolProgress) Reserve(spec JobSpec, now bool) (free func(), ok bool, er
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	p.holds = true
 	return func() { s.post(func() { s.unreserve(p) }) }, true, nil
 }
 
@@ -227,6 +226,12 @@ func (s *Session) unreserve(p *toolProgress) {
 		s.append(s.taskLines(rec), nil)
 	}
 	s.settleDown()
+}
+
+// callOver forgets what a call held that has come back: its wait, and a place for a task that it neither took nor gave back.
+func (s *Session) callOver(p *toolProgress) {
+	s.release(func(w *taskWait) bool { return w.call == p.call.ID && w.task == "" })
+	s.unreserve(p)
 }
 
 // Released implements Background.

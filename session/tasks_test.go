@@ -486,3 +486,35 @@ func TestAStateRemembersTheOutputOfTheNewestTasksOnly(t *testing.T) {
 		})
 	})
 }
+
+func TestACallThatIsOverHoldsNoWaitAndNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		careless := writeTool("do", nil)
+		careless.run = func(_ context.Context, _ session.ToolCall, out session.Progress) (session.ToolResult, error) {
+			bg := out.(session.Background)
+			bg.Released()
+			if _, ok, err := bg.Reserve(session.JobSpec{Command: "x", Notify: protocol.NotifyManual}, true); !ok || err != nil {
+				t.Errorf("reserve: %v, %v", ok, err)
+			}
+			panic("it gave nothing back")
+		}
+		var chunks []session.Chunk
+		for i := range 9 { // one more than there are places
+			chunks = append(chunks, callChunks(fmt.Sprint("c", i), "do", `{}`)...)
+		}
+		h := policyHouse(t, memory.New(), say(append(chunks, finish(session.FinishCalls)), done()), allowing(), "", careless)
+		s := h.draft()
+		h.prompt(s, "go")
+		synctest.Wait()
+		released := make(chan bool, 1)
+		s.ReleaseWait("", "c0", func(yes bool, _ error) { released <- yes })
+		if <-released {
+			t.Error("a call that is over still waits")
+		}
+		if got := h.tasksOf(s); strings.Count(got, "cancelled") != 9 {
+			t.Errorf("tasks %s", got)
+		}
+		checkLog(t, h)
+		h.close()
+	})
+}

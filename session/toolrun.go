@@ -271,7 +271,9 @@ func (w *work) run(ctx context.Context, tool Tool, call ToolCall) (ToolResult, e
 			}
 			ch <- out
 		}()
-		out.r, out.err = tool.Run(ctx, call, &toolProgress{t: w.t, call: call})
+		p := &toolProgress{t: w.t, call: call}
+		defer w.t.s.post(func() { w.t.s.callOver(p) })
+		out.r, out.err = tool.Run(ctx, call, p)
 	}()
 	var tick <-chan time.Time
 	if tool.Spec().Kind == "execute" {

@@ -230,12 +230,6 @@ func (s *Session) enqueue(turn TurnID, req *ExecutionRequest) {
 	s.begin(p)
 }
 
-// waitsForAnswer reports whether the serial lane is held by a turn that only waits for a person and no process runs: executions stand behind
-// it (section 10).
-func (s *Session) waitsForAnswer() bool {
-	return s.run == nil && s.next.Serial != nil && s.next.Serial.waiting()
-}
-
 // startExecution starts an accepted turn on the serial lane.
 func (s *Session) startExecution(p *Prompt) {
 	turn := p.req.exec
@@ -444,17 +438,6 @@ func (w *work) checkTokens() error {
 		return executionFault(fmt.Sprintf("Execution exceeded maxTokens %d", most.Tokens))
 	}
 	return nil
-}
-
-// editorPrompts counts the prompts in line that editors asked for.
-func (s *Session) editorPrompts() int {
-	n := 0
-	for _, p := range s.queue {
-		if p.req.exec == "" {
-			n++
-		}
-	}
-	return n
 }
 
 // OpenExecution is what a session knows of an execution that has no end.

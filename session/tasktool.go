@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -237,4 +238,22 @@ func (bashOutput) Run(ctx context.Context, call ToolCall, out Progress) (ToolRes
 		TaskID   string `json:"task_id"`
 		BgID     string `json:"bg_id"`
 	}{status, rec.ExitCode, rec.Stdout, rec.Stderr, rec.Cwd, rec.ShellBackend, rec.ShellExecutable, rec.TaskID, rec.BgID}}, nil
+}
+
+// taskError is a result of a task tool that went wrong.
+func taskError(err error) (ToolResult, error) {
+	e, ok := errors.AsType[*protocol.Error](err)
+	if !ok {
+		return ToolResult{}, err
+	}
+	r := ToolResult{Status: protocol.ToolFailed, ErrorType: protocol.ErrInternal, Error: e.Message}
+	switch e.Kind {
+	case protocol.NotFound:
+		r.Status, r.ErrorType = protocol.ToolUnavailable, protocol.ErrNotFound
+	case protocol.InvalidRequest:
+		r.Status, r.ErrorType = protocol.ToolRejected, protocol.ErrInvalidArguments
+	case protocol.PersistenceError:
+		r.ErrorType = protocol.ErrTaskPersistence
+	}
+	return r, nil
 }

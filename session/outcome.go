@@ -1,0 +1,122 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Stop reasons of an Outcome (docs/protocol/rind-v2.md section 4.3).
+const (
+	stopEndTurn       = "end_turn"
+	stopCancelled     = "cancelled"
+	stopShutdown      = "shutdown"
+	stopMaxTokens     = "max_tokens"
+	stopFilter        = "content_filter"
+	stopProvider      = "provider_error"
+	stopTool          = "tool_error"
+	stopPersistence   = "persistence_error"
+	stopConfiguration = "configuration_error"
+	stopRuntime       = "runtime_error"
+)
+
+// Outcomes of a prompt.
+const (
+	OutcomeCompleted = "completed"
+	OutcomeFailed    = "failed"
+	OutcomeCancelled = "cancelled"
+	OutcomeWaiting   = "waiting"
+)
+
+// TurnFault is the error of a failed turn.
+type TurnFault struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// Outcome is how a prompt ended. Its answer may be written once the connection was told everything up to Seq.
+type Outcome struct {
+	Turn    TurnID
+	Outcome string
+	Stop    string
+	Fault   *TurnFault
+	Reason  string          // of a cancellation
+	Seq     Seq             // of the terminal; 0 when there is none
+	Scope   string          // request scope id
+	Answer  string          // content of the last assistant message
+	Record  json.RawMessage // of a compaction
+}
+
+// outcome reads an Outcome from a terminal.
+func outcome(turn TurnID, terminal protocol.Body) Outcome {
+	switch b := terminal.(type) {
+	case *protocol.TurnFailed:
+		return Outcome{Turn: turn, Outcome: OutcomeFailed, Stop: b.More.StopReason, Fault: &TurnFault{Type: b.ErrorType, Message: b.Error}}
+	case *protocol.TurnCancelled:
+		return Outcome{Turn: turn, Outcome: OutcomeCancelled, Stop: b.More.StopReason, Reason: b.Reason}
+	case *protocol.TurnCompleted:
+		return Outcome{Turn: turn, Outcome: OutcomeCompleted, Stop: b.More.StopReason}
+	}
+	return Outcome{Turn: turn}
+}
+
+// outcomeOf reads how a turn ended from its terminal.
+func (s *Session) outcomeOf(turn TurnID) (Outcome, error) {
+	var last *Entry
+	answer := ""
+	for after := int64(0); ; {
+		page, err := s.all.cfg.Store.ReadTurn(context.Background(), turn, after, 1024)
+		if err != nil {
+			return Outcome{}, s.all.storeError(err)
+		}
+		for i := range page {
+			if page[i].Kind == protocol.KindAssistantMessageCompleted {
+				if b, err := protocol.Decode(&page[i]); err == nil {
+					answer = b.(*protocol.AssistantMessageCompleted).Content
+				}
+			}
+			last = &page[i]
+		}
+		if len(page) < 1024 {
+			break
+		}
+		after = last.PortableFirst + int64(last.PortableCount) - 1
+	}
+	if last == nil || !last.Kind.Info().Terminal {
+		return Outcome{}, s.all.internal(errors.New("turn " + string(turn) + " has a key but no terminal"))
+	}
+	b, err := protocol.Decode(last)
+	if err != nil {
+		return Outcome{}, s.all.storeError(errors.Join(ErrCorrupt, err))
+	}
+	o := outcome(turn, b)
+	o.Seq, o.Answer = last.Seq, answer
+	return o, nil
+}
+
+// watch calls f with the outcome of a turn once it has ended, in this process or another.
+func (s *Session) watch(turn TurnID, f func(Outcome)) { s.watchers[turn] = append(s.watchers[turn], f) }
+
+func (s *Session) tellWatchers(o Outcome) {
+	fs := s.watchers[o.Turn]
+	delete(s.watchers, o.Turn)
+	for _, f := range fs {
+		f(o)
+	}
+}
+
+// wakeWatchers looks whether a watched turn was ended by another process.
+func (s *Session) wakeWatchers() {
+	for turn := range s.watchers {
+		if s.shown.turn(turn) != nil {
+			continue
+		}
+		o, err := s.outcomeOf(turn)
+		if err != nil {
+			o = Outcome{Turn: turn, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: string(protocol.KindOf(err)), Message: messageOf(err)}}
+		}
+		s.tellWatchers(o)
+	}
+}

@@ -1,0 +1,99 @@
+package session
+
+import (
+	"strings"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// startTurn appends the facts a turn begins with and runs it once they are down.
+func (s *Session) startTurn(p *Prompt) {
+	if p.req.exec != "" {
+		s.startExecution(p)
+		return
+	}
+	turn := TurnID(s.all.cfg.IDs.Hex32())
+	if p.req.compact {
+		started := &protocol.TurnStarted{Operation: protocol.OpCompact, Origin: protocol.OriginUser}
+		started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
+		s.startWith(p, turn, lines(turn, started), nil)
+		return
+	}
+	input := strings.ToValidUTF8(p.req.Input, "\uFFFD")
+	var goal, notice []line
+	if ended := s.next.untold(); len(ended) > 0 {
+		notice = lines(turn, s.notice(ended))
+	}
+	if p.req.task {
+		s.startNotice(p, turn, notice)
+		return
+	}
+	silent := p.req.goal || p.req.Goal && strings.TrimSpace(input) == ""
+	switch {
+	case silent && s.next.activeGoal() == nil: // it ended while the prompt waited
+		s.notStarted(p, errNoGoal())
+		return
+	case p.req.goal:
+		input, goal = goalInput(s.next.Goal), s.goalStart()
+	case silent:
+		input = goalInput(s.next.Goal)
+	default:
+		s.driving = true
+	}
+	acc := &protocol.TurnAccepted{}
+	acc.More.Provider, acc.More.Surface, acc.More.Input = "agent", protocol.SurfaceEditor, input
+	acc.More.Key, acc.More.Scope = p.req.Key, p.scope
+	msg := &protocol.UserMessage{}
+	msg.More.ID, msg.More.Text, msg.More.Parts = s.all.cfg.IDs.Hex32(), input, p.req.Parts
+	msg.More.Origin, msg.More.Transient, msg.More.Skills = protocol.OriginUser, p.req.Transient, p.req.Skills
+	started := &protocol.TurnStarted{
+		UserMessageChars: protocol.CharLen(input), Operation: protocol.OpPrompt, Origin: protocol.OriginUser,
+		UserMessageID: msg.More.ID, Input: protocol.Prefix(input, 8000),
+	}
+	started.InputTruncated = len(started.Input) < len(input)
+	started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
+	if silent {
+		msg.More.Origin, started.Origin = protocol.OriginGoal, protocol.OriginGoal
+		started.UserMessageChars, started.Input, started.InputTruncated = 0, "", false
+	}
+	ls := append(append(s.opening(), goal...), lines(turn, acc)...)
+	ls = append(append(ls, notice...), lines(turn, msg, started)...)
+	var keys []Key
+	if p.req.Key != "" {
+		keys = []Key{{Surface: p.req.Surface, Key: p.req.Key, Digest: p.req.Digest, Turn: turn}}
+	}
+	s.startWith(p, turn, ls, keys)
+}
+
+// startWith appends what a turn begins with and runs it once that is down.
+func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
+	t := newTurn(s, turn, p, s.next.Sel)
+	t.transient = p.req.Transient
+	if p.req.Started != nil {
+		p.req.Started(turn)
+	}
+	s.appendKeyed(ls, keys, func(_ Seq, err error) {
+		if err != nil {
+			t.cancel(err)
+			s.notStarted(p, err)
+			return
+		}
+		s.startOver(t)
+	})
+}
+
+// opening is the first line of a log that has none yet.
+func (s *Session) opening() []line {
+	if s.next.Head > 0 {
+		return nil
+	}
+	c := &protocol.SessionCreated{}
+	st := s.next
+	c.More.WorkspaceRoot, c.More.ConversationID = st.Workspace, st.Conversation
+	c.More.Provider, c.More.Model, c.More.Effort, c.More.Mode = st.Sel.Provider, st.Sel.Model, st.Sel.Effort, st.Sel.Mode
+	c.More.Metadata = st.Metadata
+	if st.Renamed {
+		c.More.Title = st.Title
+	}
+	return lines("", c)
+}

@@ -540,10 +540,12 @@ type ProviderEvent struct {
 	} `json:"-"`
 }
 
-// Notice is a line a hosted agent wants shown.
+// Notice is a line that is shown beside the conversation: how a tool server fares, or what a hosted agent wants shown.
 type Notice struct {
-	More struct {
-		Data json.RawMessage `json:"data"`
+	Severity string `json:"severity"` // info, warning, error
+	Title    string `json:"title"`    // one line
+	More     struct {
+		Data json.RawMessage `json:"data,omitempty"` // of a hosted agent: its update as it sent it
 	} `json:"-"`
 }
 

@@ -138,7 +138,7 @@ var Catalogue = [kindEnd]Info{
 	KindToolResult:                row[ToolResult](Info{Name: "tool_result", Told: Durable, Portable: "rind.tool_result", ACP: "tool_call_update"}),
 	KindArtifactCreated:           row[ArtifactCreated](Info{Name: "artifact_created", Portable: "artifact.created"}),
 	KindProviderEvent:             row[ProviderEvent](Info{Name: "provider.event", Class: Note, Portable: "provider.event"}),
-	KindNotice:                    row[Notice](Info{Name: "notice", Class: Note, Prune: PruneAll, ACP: "notice"}),
+	KindNotice:                    row[Notice](Info{Name: "notice", Class: Note, Prune: PruneAll, Told: Incremental, ACP: "notice"}),
 	KindCommandsChanged:           row[CommandsChanged](Info{Name: "commands_changed", Class: Note, Prune: PruneOlder, ACP: "available_commands_update"}),
 	KindInputAccepted:             row[InputAccepted](Info{Name: "input_accepted"}),
 	KindInputMoved:                row[InputMoved](Info{Name: "input_moved"}),

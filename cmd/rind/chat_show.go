@@ -119,6 +119,8 @@ func (s *screen) entry(b protocol.Body) {
 		s.stats = &b.Stats
 	case *protocol.TaskUpdated:
 		s.task(b)
+	case *protocol.Notice:
+		s.line(s.colour.dim(plainLine(b.Title)))
 	case *protocol.ContextCompacted:
 		s.line(s.colour.dim("(the conversation so far was summarised for the model)"))
 	}

@@ -247,8 +247,12 @@ func planUpdated(_ *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []To
 }
 
 func notice(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
-	var n struct{ Severity, Title string }
-	if t.replay || !t.Caps.Notices || json.Unmarshal(b.(*protocol.Notice).More.Data, &n) != nil || n.Title == "" {
+	said := b.(*protocol.Notice)
+	n := struct{ Severity, Title string }{said.Severity, said.Title}
+	if n.Title == "" && len(said.More.Data) > 0 {
+		_ = json.Unmarshal(said.More.Data, &n)
+	}
+	if t.replay || !t.Caps.Notices || n.Title == "" {
 		return dst
 	}
 	if n.Severity == "" {

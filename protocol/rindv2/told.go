@@ -54,7 +54,7 @@ var told = [256]telling{
 	protocol.KindToolResult:                {event: "tool_result", as: protocol.Durable},
 	protocol.KindArtifactCreated:           {silent: true},
 	protocol.KindProviderEvent:             {silent: true},
-	protocol.KindNotice:                    {silent: true},
+	protocol.KindNotice:                    {event: "notice", as: protocol.Incremental},
 	protocol.KindCommandsChanged:           {silent: true},
 	protocol.KindInputAccepted:             {silent: true},
 	protocol.KindInputMoved:                {silent: true},

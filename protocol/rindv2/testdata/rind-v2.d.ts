@@ -272,7 +272,7 @@ export interface ErrorObject {
   message: string;
 }
 
-export type Event = ApprovalRequestedEvent | ApprovalResolvedEvent | AssistantDeltaEvent | AssistantMessageCompletedEvent | BackgroundWaitChangedEvent | ContextBuiltEvent | ContextCompactedEvent | FileChangeEvent | FolderDefaultsChangedEvent | GoalUpdatedEvent | PlanUpdatedEvent | PromptQueuedEvent | QueuedInputDeliveredEvent | QueuedInputReturnedEvent | ReasoningCompletedEvent | ReasoningDeltaEvent | SessionDiscardedEvent | SessionRenamedEvent | SessionSettingsChangedEvent | TaskContinuationFailedEvent | TaskOutputEvent | TaskUpdatedEvent | TokenStatsUpdatedEvent | ToolCallStartedEvent | ToolInputDeltaEvent | ToolInputEndedEvent | ToolInputStartedEvent | ToolProgressEvent | ToolRequestedEvent | ToolResultEvent | TurnCancelledEvent | TurnCompletedEvent | TurnFailedEvent | TurnStartedEvent | TurnStepRetryEvent | UserQuestionAnsweredEvent | UserQuestionRequestedEvent;
+export type Event = ApprovalRequestedEvent | ApprovalResolvedEvent | AssistantDeltaEvent | AssistantMessageCompletedEvent | BackgroundWaitChangedEvent | ContextBuiltEvent | ContextCompactedEvent | FileChangeEvent | FolderDefaultsChangedEvent | GoalUpdatedEvent | NoticeEvent | PlanUpdatedEvent | PromptQueuedEvent | QueuedInputDeliveredEvent | QueuedInputReturnedEvent | ReasoningCompletedEvent | ReasoningDeltaEvent | SessionDiscardedEvent | SessionRenamedEvent | SessionSettingsChangedEvent | TaskContinuationFailedEvent | TaskOutputEvent | TaskUpdatedEvent | TokenStatsUpdatedEvent | ToolCallStartedEvent | ToolInputDeltaEvent | ToolInputEndedEvent | ToolInputStartedEvent | ToolProgressEvent | ToolRequestedEvent | ToolResultEvent | TurnCancelledEvent | TurnCompletedEvent | TurnFailedEvent | TurnStartedEvent | TurnStepRetryEvent | UserQuestionAnsweredEvent | UserQuestionRequestedEvent;
 
 export interface EventLine {
   kind: "event";
@@ -704,6 +704,16 @@ export interface NextPrompt {
 }
 
 export interface Nothing {
+}
+
+export interface NoticeEvent {
+  type: "notice";
+  ts: string;
+  event_id: string;
+  session_id: string;
+  turn_id: string;
+  severity: string;
+  title: string;
 }
 
 export interface OK {

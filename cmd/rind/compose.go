@@ -22,6 +22,7 @@ import (
 	"github.com/rind-dev/rind/session/consent"
 	"github.com/rind-dev/rind/session/guide"
 	"github.com/rind-dev/rind/session/images"
+	"github.com/rind-dev/rind/session/modelhttp"
 	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/provider/anthropic"
 	"github.com/rind-dev/rind/session/provider/demo"
@@ -357,10 +358,11 @@ func (m *models) remote(p settings.Provider) (remote, error) {
 		return model, nil
 	}
 	var model remote
+	at := modelhttp.Config{Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, Headers: p.Headers, CAFile: p.CAFile}
 	if p.Type == settings.Anthropic {
-		model, err = anthropic.New(anthropic.Config{Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, Headers: p.Headers, CAFile: p.CAFile})
+		model, err = anthropic.New(at)
 	} else {
-		model, err = openai.New(openai.Config{Name: p.Name, BaseURL: p.BaseURL, Key: key.Value, API: p.Type, Headers: p.Headers, CAFile: p.CAFile})
+		model, err = openai.New(at, p.Type)
 	}
 	if err != nil {
 		return nil, err

@@ -20,16 +20,14 @@ import (
 // dialers are the places in the code that can make a connection, with what they use for it and the row of docs/privacy.md that tells of
 // it. A new one belongs here, and its row there: what is sent, to whom, how to turn it off.
 var dialers = map[string]struct{ uses, row string }{
-	"session/provider/anthropic/anthropic.go": {"http.Client", "model"},
-	"session/provider/anthropic/transport.go": {"http.Transport net.Dialer", "model"}, // its list of models takes the same way
-	"session/provider/openai/openai.go":       {"http.Client", "model"},
-	"session/provider/openai/transport.go":    {"http.Transport net.Dialer", "models"}, // and its conversations
-	"session/tool/mcp/http.go":                {"http.Client http.Transport net.Dialer", "mcp"},
-	"session/tool/web/client.go":              {"http.Transport net.Dialer", "page"},
-	"session/tool/web/search.go":              {"web.newClient", "search"},
-	"cmd/rind/serve.go":                       {"net.LookupHost", ""}, // of "localhost", before it listens there
-	"session/tool/web/web.go":                 {"net.DefaultResolver net.Resolver", "page"},
-	"session/tool/web/fetch.go":               {"web.newClient", "page"},
+	"session/modelhttp/endpoint.go":  {"http.Client", "model"},
+	"session/modelhttp/transport.go": {"http.Transport net.Dialer", "models"}, // and conversations
+	"session/tool/mcp/http.go":       {"http.Client http.Transport net.Dialer", "mcp"},
+	"session/tool/web/client.go":     {"http.Transport net.Dialer", "page"},
+	"session/tool/web/search.go":     {"web.newClient", "search"},
+	"cmd/rind/serve.go":              {"net.LookupHost", ""}, // of "localhost", before it listens there
+	"session/tool/web/web.go":        {"net.DefaultResolver net.Resolver", "page"},
+	"session/tool/web/fetch.go":      {"web.newClient", "page"},
 }
 
 // starters are the places that start programs, with the words of docs/privacy.md about them.

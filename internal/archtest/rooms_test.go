@@ -43,6 +43,7 @@ var rooms = []room{
 	{path: "session/consent", ours: ground, third: []string{"mvdan.cc/sh"}}, // reads commands before they are allowed
 	{path: "session/guide", ours: []string{"protocol", "session", "session/roots"}},
 	{path: "session/images", ours: ground},
+	{path: "session/modelhttp", ours: ground}, // a layer below the providers that ask over HTTP
 	{path: "session/undo", ours: ground, third: []string{"github.com/aymanbagabas/go-udiff"}},
 
 	{path: "session/store/sqlite", ours: ground, third: append([]string{"modernc.org/sqlite"}, system...)},
@@ -50,10 +51,10 @@ var rooms = []room{
 	{path: "session/store/*", ours: ground},
 
 	{
-		path: "session/provider/openai", ours: ground,
+		path: "session/provider/openai", ours: append([]string{"session/modelhttp"}, ground...),
 		third: []string{"charm.land/fantasy", "github.com/openai/openai-go", "github.com/google/jsonschema-go"},
 	},
-	{path: "session/provider/anthropic", ours: ground},
+	{path: "session/provider/anthropic", ours: append([]string{"session/modelhttp"}, ground...)},
 	{path: "session/provider/acpagent", ours: append([]string{"protocol/acp", "protocol/rpc", "protocol/frame"}, ground...)},
 	{path: "session/provider/providertest", ours: ground, third: doubles, testOnly: true},
 	{path: "session/provider/*", ours: ground},

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 type request struct {
@@ -35,7 +36,7 @@ func (m *Model) request(r *session.ModelRequest) (*request, error) {
 	}
 	body := &request{Model: r.Model, MaxTokens: p.max, Stream: true, Thinking: p.thinking, OutputConfig: p.output}
 	for _, t := range r.Tools {
-		body.Tools = append(body.Tools, &toolSpec{Name: t.Name, Description: t.Description, Schema: schemaOf(t)})
+		body.Tools = append(body.Tools, &toolSpec{Name: t.Name, Description: t.Description, Schema: modelhttp.Schema(t)})
 	}
 	body.System, body.Messages = m.talk(r, p.gives)
 	if p.thinking != nil && p.thinking.Type == thinksOn && !beginsWithThinking(body.Messages) {
@@ -50,13 +51,6 @@ func (m *Model) request(r *session.ModelRequest) (*request, error) {
 		body.mark()
 	}
 	return body, nil
-}
-
-func schemaOf(t session.ToolSpec) json.RawMessage {
-	if len(t.Schema) == 0 {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return t.Schema
 }
 
 // cacheMark asks the provider to remember the request up to here.

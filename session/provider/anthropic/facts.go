@@ -95,7 +95,7 @@ func tabled(model string) facts {
 func (m *Model) Info(model string) session.ModelInfo {
 	f := m.facts(model)
 	return session.ModelInfo{
-		Provider: m.cfg.Name, ID: model, Name: model, API: API, Window: f.window, Efforts: slices.Clone(f.efforts), Images: f.images,
+		Provider: m.at.Name, ID: model, Name: model, API: API, Window: f.window, Efforts: slices.Clone(f.efforts), Images: f.images,
 	}
 }
 

@@ -1,15 +1,8 @@
 package anthropic_test
 
 import (
-	"crypto/tls"
-	"encoding/pem"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -66,25 +59,10 @@ func TestTheProviderNamesItsFaultsInItsOwnWords(t *testing.T) {
 	}
 }
 
-func TestTheProvidersNumberOfARequestIsKeptForItsSupport(t *testing.T) {
-	e := faultOf(t, reply(t, providertest.JSON(500, `{}`).With("Request-Id", "req_011CSHoEeqs5C35K2UUqR7Fy")))
-	if e.Cause == nil || !strings.Contains(e.Cause.Error(), "req_011CSHoEeqs5C35K2UUqR7Fy") {
-		t.Errorf("cause %v", e.Cause)
-	}
-}
-
 func TestALimitThatComesBackByItselfIsARate(t *testing.T) {
 	e := faultOf(t, reply(t, providertest.JSON(429, `{"error":{"type":"rate_limit_error","message":"You have reached the usage limit of this minute."}}`).With("Retry-After-Ms", "1500")))
 	if e.Fault != session.FaultRate || e.RetryAfter != 1500*time.Millisecond {
 		t.Errorf("%s after %v", e.Fault, e.RetryAfter)
-	}
-}
-
-func TestARetryDateIsReadByTheServersClock(t *testing.T) {
-	year := time.Now().AddDate(1, 0, 0).UTC() // the server's clock is a year ahead
-	r := providertest.JSON(429, `{}`).With("Date", year.Format(http.TimeFormat)).With("Retry-After", year.Add(7*time.Second).Format(http.TimeFormat))
-	if e := faultOf(t, reply(t, r)); e.RetryAfter != 7*time.Second {
-		t.Errorf("after %v, want 7s", e.RetryAfter)
 	}
 }
 
@@ -150,29 +128,12 @@ func TestHeadersOfTheSettingsWinOverOurs(t *testing.T) {
 	}
 }
 
-func TestSettingsThatCannotWorkAreRefusedWithoutTheirSecrets(t *testing.T) {
-	for name, cfg := range map[string]anthropic.Config{
-		"no scheme":        {BaseURL: "localhost:1234/CANARY"},
-		"another scheme":   {BaseURL: "ftp://me:CANARY@host"},
-		"a broken address": {BaseURL: "http://me:CANARY@ho st\x7f"},
-		"a key of lines":   {BaseURL: "http://host", Key: "CANARY\nCANARY"},
-		"a header's name":  {BaseURL: "http://host", Headers: map[string]string{"X Y": "CANARY"}},
-		"a header's value": {BaseURL: "http://host", Headers: map[string]string{"X": "CANARY\r\nY: z"}},
-		"no such file":     {BaseURL: "http://host", CAFile: filepath.Join(t.TempDir(), "none.pem")},
-	} {
-		cfg.Name = "mine"
-		if _, err := anthropic.New(cfg); err == nil || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), "mine") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 func TestTheAddressMayEndAsOtherClientsWriteIt(t *testing.T) {
 	for base, want := range map[string]string{"": "https://api.anthropic.com/v1/messages", "https://host/v1/": "https://host/v1/messages", " https://host/sub ": "https://host/sub/v1/messages"} {
 		asked := ""
-		m, err := anthropic.New(anthropic.Config{BaseURL: base, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		m, err := anthropic.New(anthropic.Config{BaseURL: base, Transport: providertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 			asked = r.URL.String()
-			return &http.Response{StatusCode: 500, Request: r, Body: readCloser{strings.NewReader("")}}, nil
+			return providertest.Canned(500, "")(r)
 		})})
 		if err != nil {
 			t.Fatal(err)
@@ -183,52 +144,3 @@ func TestTheAddressMayEndAsOtherClientsWriteIt(t *testing.T) {
 		}
 	}
 }
-
-func TestAnOwnAuthorityIsTrustedOnlyWhenNamed(t *testing.T) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(wire.Text("x") + wire.End(session.FinishStop, session.Usage{})))
-	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // that we hang up is what is tested
-	server.StartTLS()
-	defer server.Close()
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for file, fault := range map[string]session.Fault{"": session.FaultNetwork, authority: ""} {
-		m, err := anthropic.New(anthropic.Config{Name: "test", BaseURL: server.URL, CAFile: file})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := providertest.Collect(t.Context(), t, m, providertest.Hello())
-		if a.Fault() != fault || fault == session.FaultNetwork && !strings.Contains(a.Err.Error(), "caFile") {
-			t.Errorf("with the file %q: %v", file, a.Err)
-		}
-		_ = m.Close()
-	}
-}
-
-func TestATransportOfTheCallersIsUsed(t *testing.T) {
-	server := providertest.NewServer(t, good("x"))
-	used := 0
-	inner := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
-	defer inner.CloseIdleConnections()
-	m, err := anthropic.New(anthropic.Config{BaseURL: server.URL(), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		used++
-		return inner.RoundTrip(r)
-	})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := providertest.Collect(t.Context(), t, m, providertest.Hello()); a.Err != nil || used != 1 {
-		t.Errorf("used %d times, %v", used, a.Err)
-	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-type readCloser struct{ *strings.Reader }
-
-func (readCloser) Close() error { return nil }

@@ -17,12 +17,12 @@ import (
 // answering makes a model whose every answer is body, without a network; the last request's body is put into sent.
 func answering(t testing.TB, body string, sent *[]byte) *anthropic.Model {
 	t.Helper()
-	m, err := anthropic.New(anthropic.Config{Name: "test", BaseURL: "http://host", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+	m, err := anthropic.New(anthropic.Config{Name: "test", BaseURL: "http://host", Transport: providertest.RoundTrip(func(r *http.Request) (*http.Response, error) {
 		if sent != nil {
 			*sent = make([]byte, r.ContentLength)
 			_, _ = r.Body.Read(*sent) // a bytes.Reader gives all at once
 		}
-		return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: readCloser{strings.NewReader(body)}}, nil
+		return providertest.Canned(200, body)(r)
 	})})
 	if err != nil {
 		t.Fatal(err)

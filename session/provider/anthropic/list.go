@@ -1,30 +1,17 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
-// Bounds of a list of models.
-const (
-	listBytes = 8 << 20 // of a page
-	listPages = 20
-	listTime  = 20 * time.Second
-)
-
-type modelPage struct {
-	Data    []json.RawMessage `json:"data"`
-	HasMore bool              `json:"has_more"`
-	LastID  string            `json:"last_id"`
-}
+// listPages bounds a list of models.
+const listPages = 20
 
 type yes struct {
 	Supported bool `json:"supported"`
@@ -51,13 +38,13 @@ type listed struct {
 // List asks the endpoint for its models, in its order: GET /v1/models, page by page, at most 20 of 8 MiB within 20 s. What it says of them
 // holds for the requests that follow. An error is a *session.ModelError or the cause of ctx.
 func (m *Model) List(ctx context.Context) ([]session.ModelInfo, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errIdle)
+	ctx, cancel := modelhttp.ListTime(ctx)
 	defer cancel()
 	var out []session.ModelInfo
 	seen := map[string]bool{}
-	after := ""
+	query := url.Values{"limit": {"1000"}}
 	for range listPages {
-		page, err := m.page(ctx, after)
+		page, err := m.at.Page(ctx, "/v1/models?"+query.Encode())
 		if err != nil {
 			return nil, err
 		}
@@ -79,45 +66,9 @@ func (m *Model) List(ctx context.Context) ([]session.ModelInfo, error) {
 		if !page.HasMore || page.LastID == "" || fresh == 0 {
 			break
 		}
-		after = page.LastID
+		query.Set("after_id", page.LastID)
 	}
 	return out, nil
-}
-
-// page asks for the models behind one.
-func (m *Model) page(ctx context.Context, after string) (*modelPage, error) {
-	query := url.Values{"limit": {"1000"}}
-	if after != "" {
-		query.Set("after_id", after)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.cfg.BaseURL+"/v1/models?"+query.Encode(), nil)
-	if err != nil {
-		return nil, m.unusable(err)
-	}
-	req.Header.Set("Accept", "application/json")
-	m.headers(req)
-	resp, err := m.client.Do(req)
-	if err != nil {
-		return nil, m.network(ctx, err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, listBytes+1))
-	if err != nil {
-		return nil, m.network(ctx, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, m.refused(resp, text)
-	}
-	page := &modelPage{}
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
-		err = json.Unmarshal(text, &page.Data)
-	} else {
-		err = json.Unmarshal(text, page)
-	}
-	if err != nil || len(text) > listBytes {
-		return nil, &session.ModelError{Fault: session.FaultBadReply, Status: resp.StatusCode, Message: "The endpoint's list of models cannot be read; check baseUrl.", Cause: m.redacted(err)}
-	}
-	return page, nil
 }
 
 // hear takes down what the endpoint says of a model; what it leaves out stays as the table has it.

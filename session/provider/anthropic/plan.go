@@ -57,7 +57,7 @@ func (m *Model) plan(r *session.ModelRequest) (plan, error) {
 		if room == 0 {
 			return p, &session.ModelError{
 				Fault:   session.FaultRejected,
-				Message: m.line(fmt.Sprintf("%s knows no effort %q; choose one of %s.", r.Model, r.Effort, strings.Join(budgetEfforts, ", "))),
+				Message: m.at.Line(fmt.Sprintf("%s knows no effort %q; choose one of %s.", r.Model, r.Effort, strings.Join(budgetEfforts, ", "))),
 			}
 		}
 		p.raise(room, f.output)

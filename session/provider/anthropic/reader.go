@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -9,35 +8,36 @@ import (
 	"strings"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 // wireEvent is one event of the stream; everything may be missing or null.
 type wireEvent struct {
-	Type    loose `json:"type"`
-	Index   int   `json:"index"`
+	Type    modelhttp.Loose `json:"type"`
+	Index   int             `json:"index"`
 	Message struct {
 		Usage *usage `json:"usage"`
 	} `json:"message"`
 	Block json.RawMessage `json:"content_block"`
 	Delta struct {
-		Type       loose `json:"type"`
-		Text       loose `json:"text"`
-		Thinking   loose `json:"thinking"`
-		Signature  loose `json:"signature"`
-		Partial    loose `json:"partial_json"`
-		StopReason loose `json:"stop_reason"`
+		Type       modelhttp.Loose `json:"type"`
+		Text       modelhttp.Loose `json:"text"`
+		Thinking   modelhttp.Loose `json:"thinking"`
+		Signature  modelhttp.Loose `json:"signature"`
+		Partial    modelhttp.Loose `json:"partial_json"`
+		StopReason modelhttp.Loose `json:"stop_reason"`
 	} `json:"delta"`
 	Usage *usage          `json:"usage"`
 	Error json.RawMessage `json:"error"`
 }
 
 type contentBlock struct {
-	Type      loose           `json:"type"`
-	Text      loose           `json:"text"`
-	Thinking  loose           `json:"thinking"`
-	Signature loose           `json:"signature"`
-	ID        loose           `json:"id"`
-	Name      loose           `json:"name"`
+	Type      modelhttp.Loose `json:"type"`
+	Text      modelhttp.Loose `json:"text"`
+	Thinking  modelhttp.Loose `json:"thinking"`
+	Signature modelhttp.Loose `json:"signature"`
+	ID        modelhttp.Loose `json:"id"`
+	Name      modelhttp.Loose `json:"name"`
 	Input     json.RawMessage `json:"input"`
 }
 
@@ -61,21 +61,19 @@ func (u *usage) add(more *usage) {
 }
 
 // answer makes one completion.
-func (m *Model) answer(ctx context.Context, cancel context.CancelCauseFunc, r session.ModelRequest, yield func(session.Chunk, error) bool) error {
-	s, err := m.ask(ctx, cancel, r)
-	if err != nil {
+func (m *Model) answer(a *modelhttp.Answer, r session.ModelRequest) error {
+	if err := m.ask(a, r); err != nil {
 		return err
 	}
-	defer s.close()
-	p := &reader{m: m, stream: s, yield: yield, open: map[int]*openBlock{}, ids: map[string]bool{}}
+	p := &reader{Answer: a, open: map[int]*openBlock{}, ids: map[string]bool{}}
 	for {
-		e, err := s.next()
+		e, err := p.Next()
 		if err != nil {
-			return m.broken(ctx, err, p.began)
+			return p.Broken(err)
 		}
 		done := false
-		if e.comment {
-			err = p.emit(session.Chunk{Kind: session.ChunkAlive})
+		if e.Comment {
+			err = p.Emit(session.Chunk{Kind: session.ChunkAlive})
 		} else {
 			done, err = p.event(e)
 		}
@@ -83,7 +81,7 @@ func (m *Model) answer(ctx context.Context, cancel context.CancelCauseFunc, r se
 			return err
 		}
 		if done {
-			s.finish()
+			p.Finish()
 			return nil
 		}
 	}
@@ -91,10 +89,7 @@ func (m *Model) answer(ctx context.Context, cancel context.CancelCauseFunc, r se
 
 // reader turns events into chunks.
 type reader struct {
-	m       *Model
-	stream  *stream
-	yield   func(session.Chunk, error) bool
-	began   bool // something of the answer came
+	*modelhttp.Answer
 	open    map[int]*openBlock
 	ids     map[string]bool // of the calls so far
 	text    int             // bytes of text told so far
@@ -114,34 +109,19 @@ type openBlock struct {
 	told      bool
 }
 
-func (p *reader) emit(c session.Chunk) error {
-	if !p.yield(c, nil) {
-		return errStopped
-	}
-	return nil
-}
-
-// say emits a piece of the answer.
-func (p *reader) say(c session.Chunk) error {
-	p.began = true
-	err := p.emit(c)
-	p.stream.dog.feed()
-	return err
-}
-
 // event reads one event; done after the end mark.
-func (p *reader) event(in event) (done bool, err error) {
+func (p *reader) event(in modelhttp.Event) (done bool, err error) {
 	var e wireEvent
-	if err := json.Unmarshal(in.data, &e); err != nil {
-		return false, p.m.unreadable(err, p.began)
+	if err := json.Unmarshal(in.Data, &e); err != nil {
+		return false, p.Unreadable(err)
 	}
 	kind := string(e.Type)
 	if kind == "" {
-		kind = in.name
+		kind = in.Name
 	}
 	switch kind {
 	case "ping":
-		return false, p.emit(session.Chunk{Kind: session.ChunkAlive})
+		return false, p.Emit(session.Chunk{Kind: session.ChunkAlive})
 	case "message_start":
 		p.usage.add(e.Message.Usage)
 	case "content_block_start":
@@ -159,7 +139,7 @@ func (p *reader) event(in event) (done bool, err error) {
 		return true, p.end()
 	default:
 		if kind == "error" || len(e.Error) > 0 && string(e.Error) != "null" {
-			return true, p.m.failed(in.data)
+			return true, p.Failed(in.Data)
 		}
 	}
 	return false, nil
@@ -168,7 +148,7 @@ func (p *reader) event(in event) (done bool, err error) {
 func (p *reader) start(e *wireEvent) error {
 	var b contentBlock
 	if err := json.Unmarshal(e.Block, &b); err != nil {
-		return p.m.unreadable(err, p.began)
+		return p.Unreadable(err)
 	}
 	if err := p.stop(e.Index); err != nil { // its end was left out
 		return err
@@ -182,13 +162,13 @@ func (p *reader) start(e *wireEvent) error {
 		o.signature.WriteString(string(b.Signature))
 		return p.think(o, string(b.Thinking))
 	case "redacted_thinking":
-		o.whole = wellFormed(e.Block)
+		o.whole = modelhttp.WellFormed(e.Block)
 	case "tool_use":
 		o.id, o.name = p.name(string(b.ID)), string(b.Name)
 		if input := string(b.Input); input != "" && input != "{}" && input != "null" {
 			o.whole = b.Input
 		}
-		return p.say(session.Chunk{Kind: session.ChunkCallStart, CallID: o.id, Name: o.name})
+		return p.Say(session.Chunk{Kind: session.ChunkCallStart, CallID: o.id, Name: o.name})
 	}
 	return nil
 }
@@ -222,7 +202,7 @@ func (p *reader) delta(e *wireEvent) error {
 			return nil
 		}
 		o.raw.WriteString(string(e.Delta.Partial))
-		return p.say(session.Chunk{Kind: session.ChunkCallDelta, CallID: o.id, Text: string(e.Delta.Partial)})
+		return p.Say(session.Chunk{Kind: session.ChunkCallDelta, CallID: o.id, Text: string(e.Delta.Partial)})
 	}
 	return nil
 }
@@ -232,7 +212,7 @@ func (p *reader) sayText(text string) error {
 		return nil
 	}
 	p.text += len(text)
-	return p.say(session.Chunk{Kind: session.ChunkText, Text: text})
+	return p.Say(session.Chunk{Kind: session.ChunkText, Text: text})
 }
 
 // think tells a piece of thinking; blocks of it are paragraphs.
@@ -248,7 +228,7 @@ func (p *reader) think(o *openBlock, text string) error {
 		o.told = true
 	}
 	p.thought = true
-	return p.say(session.Chunk{Kind: session.ChunkReasoning, Text: text})
+	return p.Say(session.Chunk{Kind: session.ChunkReasoning, Text: text})
 }
 
 // stop ends the block of an index, if there is one.
@@ -262,14 +242,14 @@ func (p *reader) stop(index int) error {
 	case "tool_use":
 		if o.raw.Len() == 0 && len(o.whole) > 0 {
 			o.raw.Write(o.whole)
-			if err := p.say(session.Chunk{Kind: session.ChunkCallDelta, CallID: o.id, Text: o.raw.String()}); err != nil {
+			if err := p.Say(session.Chunk{Kind: session.ChunkCallDelta, CallID: o.id, Text: o.raw.String()}); err != nil {
 				return err
 			}
 		}
-		return p.say(session.Chunk{Kind: session.ChunkCallEnd, CallID: o.id, Name: o.name, Text: o.raw.String()})
+		return p.Say(session.Chunk{Kind: session.ChunkCallEnd, CallID: o.id, Name: o.name, Text: o.raw.String()})
 	case "thinking", "redacted_thinking":
 		if opaque := o.keep(); opaque != nil {
-			return p.say(session.Chunk{Kind: session.ChunkOpaque, Opaque: opaque})
+			return p.Say(session.Chunk{Kind: session.ChunkOpaque, Opaque: opaque})
 		}
 	}
 	return nil
@@ -277,7 +257,7 @@ func (p *reader) stop(index int) error {
 
 // end sends what a complete answer ends with.
 func (p *reader) end() error {
-	if !p.began && p.reason == "" {
+	if !p.Began && p.reason == "" {
 		return &session.ModelError{Fault: session.FaultBadReply, Status: 200, Message: "The provider's answer was empty."}
 	}
 	for _, index := range slices.Sorted(maps.Keys(p.open)) {
@@ -287,7 +267,7 @@ func (p *reader) end() error {
 	}
 	finish := session.FinishStop
 	switch {
-	case p.reason == "max_tokens", p.reason == "model_context_window_exceeded" && p.began: // what was told is not taken back
+	case p.reason == "max_tokens", p.reason == "model_context_window_exceeded" && p.Began: // what was told is not taken back
 		finish = session.FinishLength
 	case p.reason == "refusal":
 		finish = session.FinishFilter
@@ -302,27 +282,9 @@ func (p *reader) end() error {
 		u := session.Usage{
 			Input: p.usage.Input + p.usage.Read + p.usage.Created, Cached: p.usage.Read, Output: p.usage.Output, Reasoning: p.usage.Details.Thinking,
 		}
-		if err := p.emit(session.Chunk{Kind: session.ChunkUsage, Usage: u}); err != nil {
+		if err := p.Emit(session.Chunk{Kind: session.ChunkUsage, Usage: u}); err != nil {
 			return err
 		}
 	}
-	return p.emit(session.Chunk{Kind: session.ChunkFinish, Finish: finish})
-}
-
-// failed is an error inside the stream.
-func (m *Model) failed(data []byte) error {
-	t, ok := parseError(data)
-	if !ok {
-		t.message = string(data)
-	}
-	return m.fault(t, 0)
-}
-
-// unreadable is an event that is no JSON.
-func (m *Model) unreadable(err error, began bool) error {
-	e := &session.ModelError{Fault: session.FaultBadReply, Status: 200, Message: "The provider's stream holds an event that cannot be read.", Cause: m.redacted(err)}
-	if began {
-		e.Fault = session.FaultCut
-	}
-	return e
+	return p.Emit(session.Chunk{Kind: session.ChunkFinish, Finish: finish})
 }

@@ -1,13 +1,13 @@
 package anthropic
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 // A refusal is a field some models or endpoints refuse, under a name that says for whom it holds: a request without it is worth as much or
@@ -23,15 +23,15 @@ func oldThinking(s session.SessionID) string { return "old thinking " + string(s
 const mostTries = 5
 
 // ask sends the request, again when it holds something the endpoint is found to refuse.
-func (m *Model) ask(ctx context.Context, cancel context.CancelCauseFunc, r session.ModelRequest) (*stream, error) {
+func (m *Model) ask(a *modelhttp.Answer, r session.ModelRequest) error {
 	for try := 1; ; try++ {
 		body, err := m.request(&r)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		s, err := m.post(ctx, cancel, body)
+		err = a.Post("/v1/messages", body)
 		if err == nil || try == mostTries || !m.learn(err, &r, body) {
-			return s, err
+			return err
 		}
 	}
 }
@@ -54,11 +54,11 @@ func (m *Model) learn(err error, r *session.ModelRequest, sent *request) bool {
 	switch {
 	case strings.Contains(low, "cache_control"):
 		return m.note(marks())
-	case has(low, limitWords):
+	case modelhttp.Has(low, limitWords):
 		return m.noteLimit(r.Model, low, sent.MaxTokens)
-	case (sent.gives || think != nil) && has(low, thoughtWords):
+	case (sent.gives || think != nil) && modelhttp.Has(low, thoughtWords):
 		return m.note(oldThinking(r.Session))
-	case sent.OutputConfig != nil && has(low, effortWords):
+	case sent.OutputConfig != nil && modelhttp.Has(low, effortWords):
 		return m.note(effort(r.Model))
 	case think != nil && think.Display != "" && strings.Contains(low, "display"):
 		return m.note(display(r.Model))

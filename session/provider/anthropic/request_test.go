@@ -127,6 +127,7 @@ func TestRequestsSayWhatTheContextHolds(t *testing.T) {
 			if err := json.Indent(&got, req.Body, "", "  "); err != nil {
 				t.Fatal(err)
 			}
+			got.WriteByte('\n')
 			file := filepath.Join("testdata", "requests", name+".json")
 			if *update {
 				if err := os.WriteFile(file, got.Bytes(), 0o600); err != nil {

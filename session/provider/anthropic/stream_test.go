@@ -1,9 +1,7 @@
 package anthropic_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -261,39 +259,6 @@ func TestThinkingComesBackToTheProviderWhereItStood(t *testing.T) {
 	}
 }
 
-func TestCancelPassesByWhatHasArrivedAlready(t *testing.T) {
-	cause := errors.New("the user has cancelled")
-	all := wire.Begin() + strings.Repeat(wire.Text("x"), 20) + wire.End(session.FinishStop, session.Usage{})
-	m := model(t, providertest.Endpoint{URL: providertest.NewServer(t, providertest.Stream(providertest.Send(all))).URL()})
-	ctx, cancel := context.WithCancelCause(t.Context())
-	pieces := 0
-	var last error
-	for c, err := range m.Generate(ctx, providertest.Hello()) {
-		if last = err; c.Kind == session.ChunkText && err == nil {
-			pieces++
-			cancel(cause)
-		}
-	}
-	cancel(nil)
-	if pieces != 1 || !errors.Is(last, cause) {
-		t.Errorf("%d pieces, then %v", pieces, last)
-	}
-}
-
-func TestAConnectionServesOneCompletionAfterTheOther(t *testing.T) {
-	server := providertest.NewServer(t)
-	server.Always(good("x"))
-	m := model(t, providertest.Endpoint{URL: server.URL()})
-	for range 5 {
-		if a := providertest.Collect(t.Context(), t, m, providertest.Hello()); a.Err != nil {
-			t.Fatal(a.Err)
-		}
-	}
-	if n := server.Accepted(); n != 1 {
-		t.Errorf("5 completions took %d connections", n)
-	}
-}
-
 func TestPingsAloneKeepAStreamForALimitedTime(t *testing.T) {
 	server := providertest.NewServer(t, providertest.Stream(providertest.Repeat("event: ping\ndata: {\"type\":\"ping\"}\n\n", 10*time.Millisecond)))
 	m, err := anthropic.New(anthropic.Config{BaseURL: server.URL(), Idle: 10 * time.Second, Total: 150 * time.Millisecond})
@@ -303,18 +268,5 @@ func TestPingsAloneKeepAStreamForALimitedTime(t *testing.T) {
 	defer m.Close()
 	if e := faultOf(t, providertest.Collect(t.Context(), t, m, providertest.Hello())); e.Fault != session.FaultTimeout {
 		t.Errorf("fault %s", e.Fault)
-	}
-}
-
-func TestASlowConsumerIsNotTakenForASilentProvider(t *testing.T) {
-	server := providertest.NewServer(t, good("x"))
-	m := model(t, providertest.Endpoint{URL: server.URL(), Idle: 30 * time.Millisecond})
-	for c, err := range m.Generate(t.Context(), providertest.Hello()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Kind == session.ChunkText {
-			<-time.After(100 * time.Millisecond) // the consumer's own business, longer than Idle
-		}
 	}
 }

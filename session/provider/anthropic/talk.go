@@ -10,6 +10,7 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 type message struct {
@@ -103,7 +104,7 @@ func heard(msg *session.Message) []any {
 		if b := image(p); b != nil {
 			out = append(out, b)
 		} else {
-			out = append(out, text(partText(p)))
+			out = append(out, text(modelhttp.PartText(p)))
 		}
 	}
 	return out
@@ -182,21 +183,6 @@ func image(p protocol.Part) *block {
 		return &block{Type: "image", Source: &source{Type: "url", URL: p.URI}}
 	}
 	return nil
-}
-
-// partText is a resource in words.
-func partText(p protocol.Part) string {
-	name := p.URI
-	if name == "" {
-		name = p.Name
-	}
-	switch {
-	case p.Text != "" && name != "":
-		return "[" + name + "]\n" + p.Text
-	case strings.TrimSpace(p.Text) != "":
-		return p.Text
-	}
-	return "[" + strings.TrimSpace(p.Kind+" "+name) + "]"
 }
 
 // callID is an id as the API takes it: letters, digits, _ and -. Those of other providers may hold more; the same id becomes the same.

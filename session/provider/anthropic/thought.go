@@ -1,11 +1,10 @@
 package anthropic
 
 import (
-	"bytes"
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 // Thinking goes back as it came, to the letter and in its place: the API checks both. A block that stood first in its message is kept as
@@ -44,18 +43,18 @@ func (o *openBlock) keep() json.RawMessage {
 }
 
 func written(v any) json.RawMessage {
-	j, err := marshal(v)
+	j, err := modelhttp.Marshal(v)
 	if err != nil {
 		return nil // text and checked JSON only: there is no such value
 	}
-	return bytes.TrimSpace(j)
+	return j
 }
 
 // given returns the blocks of a message that may go back to this provider and model, in their order.
 func (m *Model) given(msg *session.Message, model string) []placed {
 	var out []placed
 	for _, re := range msg.Reasoning {
-		if re.Provider == m.cfg.Name && re.Model == model {
+		if re.Provider == m.at.Name && re.Model == model {
 			out = append(out, placedBlocks(re.Opaque)...)
 		}
 	}
@@ -64,14 +63,8 @@ func (m *Model) given(msg *session.Message, model string) []placed {
 
 // placedBlocks takes one block or a list of them, as the log keeps them together.
 func placedBlocks(opaque json.RawMessage) []placed {
-	var items []json.RawMessage
-	if trimmed := bytes.TrimSpace(opaque); len(trimmed) > 0 && trimmed[0] == '{' {
-		items = []json.RawMessage{trimmed}
-	} else if json.Unmarshal(opaque, &items) != nil {
-		return nil
-	}
-	out := make([]placed, 0, len(items))
-	for _, it := range items {
+	var out []placed
+	for _, it := range modelhttp.Items(opaque) {
 		var p struct {
 			placed
 			Type string `json:"type"`
@@ -87,18 +80,4 @@ func placedBlocks(opaque json.RawMessage) []placed {
 		}
 	}
 	return out
-}
-
-// wellFormed makes JSON from outside fit for strict readers: valid UTF-8, no half of a surrogate pair. What is so already stays to the byte.
-func wellFormed(j json.RawMessage) json.RawMessage {
-	if utf8.Valid(j) && !bytes.Contains(j, []byte(`\ud`)) && !bytes.Contains(j, []byte(`\uD`)) {
-		return bytes.Clone(j)
-	}
-	dec := json.NewDecoder(bytes.NewReader(j))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return nil
-	}
-	return written(v)
 }

@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 
@@ -20,9 +19,7 @@ func BenchmarkChunk(b *testing.B) {
 	} {
 		b.Run(c.api, func(b *testing.B) {
 			body := strings.Repeat(c.piece, b.N) + c.end
-			m, err := openai.New(openai.Config{BaseURL: "http://host", API: c.api, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{}, Body: readCloser{strings.NewReader(body)}}, nil
-			})})
+			m, err := openai.New(openai.Config{BaseURL: "http://host", Transport: providertest.Canned(200, body)}, c.api)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -6,19 +6,20 @@ import (
 	"strings"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 // callPiece is a piece of a tool call. Servers differ in all of it: the index may be missing or always 0, the id may be missing, repeated
 // in every piece, made up anew for every piece, or used for two calls.
 type callPiece struct {
-	Index    *int     `json:"index"`
-	ID       loose    `json:"id"`
-	Function function `json:"function"`
+	Index    *int            `json:"index"`
+	ID       modelhttp.Loose `json:"id"`
+	Function function        `json:"function"`
 }
 
 type function struct {
-	Name      loose `json:"name"`
-	Arguments loose `json:"arguments"`
+	Name      modelhttp.Loose `json:"name"`
+	Arguments modelhttp.Loose `json:"arguments"`
 }
 
 // call is a call that is being written.

@@ -1,11 +1,11 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
+	"time"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 // chatEvent is one event of the stream; everything may be missing or null.
@@ -13,20 +13,20 @@ type chatEvent struct {
 	Choices []chatChoice    `json:"choices"`
 	Usage   *chatUsage      `json:"usage"`
 	Error   json.RawMessage `json:"error"`
-	Object  loose           `json:"object"`
+	Object  modelhttp.Loose `json:"object"`
 }
 
 type chatChoice struct {
 	Index int `json:"index"`
 	Delta struct {
-		Content          loose       `json:"content"`
-		Refusal          loose       `json:"refusal"`
-		ReasoningContent loose       `json:"reasoning_content"`
-		Reasoning        loose       `json:"reasoning"`
-		ToolCalls        []callPiece `json:"tool_calls"`
-		FunctionCall     *function   `json:"function_call"` // how calls were told before tool_calls
+		Content          modelhttp.Loose `json:"content"`
+		Refusal          modelhttp.Loose `json:"refusal"`
+		ReasoningContent modelhttp.Loose `json:"reasoning_content"`
+		Reasoning        modelhttp.Loose `json:"reasoning"`
+		ToolCalls        []callPiece     `json:"tool_calls"`
+		FunctionCall     *function       `json:"function_call"` // how calls were told before tool_calls
 	} `json:"delta"`
-	FinishReason loose `json:"finish_reason"`
+	FinishReason modelhttp.Loose `json:"finish_reason"`
 }
 
 type chatUsage struct {
@@ -41,32 +41,33 @@ type chatUsage struct {
 	} `json:"completion_tokens_details"`
 }
 
+// endGrace is how long the rest of a stream (usage, end mark) may take once the model said why it ended.
+const endGrace = 3 * time.Second
+
 // chat makes one chat completion.
-func (m *Model) chat(ctx context.Context, cancel context.CancelCauseFunc, r session.ModelRequest, yield func(session.Chunk, error) bool) error {
+func (m *Model) chat(a *modelhttp.Answer, r session.ModelRequest) error {
 	build := func() any { return m.chatBody(r) }
-	s, err := m.ask(ctx, cancel, "/chat/completions", build, noUsage(), newMax(r.Model))
-	if err != nil {
+	if err := m.ask(a, "/chat/completions", build, noUsage(), newMax(r.Model)); err != nil {
 		return err
 	}
-	defer s.close()
-	c := &chatReader{m: m, stream: s, yield: yield}
+	c := &chatReader{Answer: a}
 	for {
-		e, err := s.next()
+		e, err := c.Next()
 		switch {
-		case err != nil && c.finish != "" && c.over():
+		case err != nil && c.finish != "" && !c.Cancelled(): // closed, cut, or silent
 			return c.end() // the model said why it ended; only the end mark is missing
 		case err != nil:
-			return m.broken(ctx, err, c.began)
-		case e.comment:
-			err = c.emit(session.Chunk{Kind: session.ChunkAlive})
-		case string(e.data) == "[DONE]":
-			if !c.began && c.finish == "" {
+			return c.Broken(err)
+		case e.Comment:
+			err = c.Emit(session.Chunk{Kind: session.ChunkAlive})
+		case string(e.Data) == "[DONE]":
+			if !c.Began && c.finish == "" {
 				return &session.ModelError{Fault: session.FaultBadReply, Status: 200, Message: "The provider's answer was empty."}
 			}
 			if err := c.end(); err != nil {
 				return err
 			}
-			s.finish()
+			c.Finish()
 			return nil
 		default:
 			err = c.event(e)
@@ -79,43 +80,19 @@ func (m *Model) chat(ctx context.Context, cancel context.CancelCauseFunc, r sess
 
 // chatReader turns events into chunks.
 type chatReader struct {
-	m      *Model
-	stream *stream
-	yield  func(session.Chunk, error) bool
-	began  bool // something of the answer came
+	*modelhttp.Answer
 	calls  calls
 	usage  session.Usage
 	finish session.Finish
 }
 
-// over tells whether a stream that said why it ended may end so: closed, cut, or silent, but not cancelled.
-func (c *chatReader) over() bool {
-	cause := context.Cause(c.stream.ctx)
-	return cause == nil || errors.Is(cause, errIdle)
-}
-
-func (c *chatReader) emit(chunk session.Chunk) error {
-	if !c.yield(chunk, nil) {
-		return errStopped
-	}
-	return nil
-}
-
-// say emits a piece of the answer.
-func (c *chatReader) say(chunk session.Chunk) error {
-	c.began = true
-	err := c.emit(chunk)
-	c.stream.dog.feed()
-	return err
-}
-
-func (c *chatReader) event(in event) error {
+func (c *chatReader) event(in modelhttp.Event) error {
 	var e chatEvent
-	if err := json.Unmarshal(in.data, &e); err != nil {
-		return c.m.unreadable(err, c.began)
+	if err := json.Unmarshal(in.Data, &e); err != nil {
+		return c.Unreadable(err)
 	}
-	if len(e.Error) > 0 && string(e.Error) != "null" || e.Choices == nil && (e.Object == "error" || in.name == "error") {
-		return c.m.failed(in.data)
+	if len(e.Error) > 0 && string(e.Error) != "null" || e.Choices == nil && (e.Object == "error" || in.Name == "error") {
+		return c.Failed(in.Data)
 	}
 	if u := e.Usage; u != nil && u.Prompt+u.Completion > 0 {
 		c.usage = session.Usage{Input: u.Prompt, Cached: max(u.Details.Cached, u.CacheHit), Output: u.Completion, Reasoning: u.Completed.Reasoning}
@@ -137,13 +114,13 @@ func (c *chatReader) choice(ch *chatChoice) error {
 		thought = ch.Delta.Reasoning
 	}
 	if thought != "" {
-		if err := c.say(session.Chunk{Kind: session.ChunkReasoning, Text: string(thought)}); err != nil {
+		if err := c.Say(session.Chunk{Kind: session.ChunkReasoning, Text: string(thought)}); err != nil {
 			return err
 		}
 	}
-	for _, text := range [...]loose{ch.Delta.Content, ch.Delta.Refusal} {
+	for _, text := range [...]modelhttp.Loose{ch.Delta.Content, ch.Delta.Refusal} {
 		if text != "" {
-			if err := c.say(session.Chunk{Kind: session.ChunkText, Text: string(text)}); err != nil {
+			if err := c.Say(session.Chunk{Kind: session.ChunkText, Text: string(text)}); err != nil {
 				return err
 			}
 		}
@@ -152,8 +129,8 @@ func (c *chatReader) choice(ch *chatChoice) error {
 		ch.Delta.ToolCalls = append(ch.Delta.ToolCalls, callPiece{Function: *f})
 	}
 	for _, p := range ch.Delta.ToolCalls {
-		c.began = true
-		if err := c.calls.add(p, c.say); err != nil {
+		c.Began = true
+		if err := c.calls.add(p, c.Say); err != nil {
 			return err
 		}
 	}
@@ -164,7 +141,7 @@ func (c *chatReader) choice(ch *chatChoice) error {
 		return &session.ModelError{Fault: session.FaultServer, Message: "The provider ended the answer with an error it did not explain."}
 	}
 	c.finish = finishOf(string(ch.FinishReason))
-	c.stream.dog.within(endGrace)
+	c.Within(endGrace)
 	return nil
 }
 
@@ -182,11 +159,11 @@ func finishOf(reason string) session.Finish {
 
 // end sends what a complete answer ends with.
 func (c *chatReader) end() error {
-	if err := c.calls.end(c.emit); err != nil {
+	if err := c.calls.end(c.Emit); err != nil {
 		return err
 	}
 	if c.usage != (session.Usage{}) {
-		if err := c.emit(session.Chunk{Kind: session.ChunkUsage, Usage: c.usage}); err != nil {
+		if err := c.Emit(session.Chunk{Kind: session.ChunkUsage, Usage: c.usage}); err != nil {
 			return err
 		}
 	}
@@ -197,23 +174,5 @@ func (c *chatReader) end() error {
 	case !cut:
 		c.finish = session.FinishStop
 	}
-	return c.emit(session.Chunk{Kind: session.ChunkFinish, Finish: c.finish})
-}
-
-// failed is an error inside the stream.
-func (m *Model) failed(data []byte) error {
-	t, ok := parseError(data)
-	if !ok {
-		t.message = string(data)
-	}
-	return m.fault(t, 0)
-}
-
-// unreadable is an event that is no JSON.
-func (m *Model) unreadable(err error, began bool) error {
-	e := &session.ModelError{Fault: session.FaultBadReply, Status: 200, Message: "The provider's stream holds an event that cannot be read.", Cause: m.redacted(err)}
-	if began {
-		e.Fault = session.FaultCut
-	}
-	return e
+	return c.Emit(session.Chunk{Kind: session.ChunkFinish, Finish: c.finish})
 }

@@ -1,9 +1,7 @@
 package openai_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -306,43 +304,5 @@ func TestHalfASurrogatePairInArgumentsIsHandedThrough(t *testing.T) {
 	a := chat(t, providertest.SSE(append(pieces(`{"index":0,"id":"a","function":{"name":"ask","arguments":"{\"q\":\"x\\ud99cy\"}"}}`), "[DONE]")...))
 	if len(a.Calls) != 1 || a.Calls[0].Arguments != `{"q":"x\ud99cy"}` { // the loop makes the arguments of the log from it
 		t.Errorf("got %+v, %v", a.Calls, a.Err)
-	}
-}
-
-func TestAConnectionServesOneCompletionAfterTheOther(t *testing.T) {
-	server := providertest.NewServer(t)
-	server.Always(providertest.SSE(delta(`{"content":"x"}`), finish(`"stop"`), "[DONE]"))
-	m := model(t, openai.Chat, providertest.Endpoint{URL: server.URL()})
-	for range 5 {
-		if a := providertest.Collect(t.Context(), t, m, providertest.Hello()); a.Err != nil {
-			t.Fatal(a.Err)
-		}
-	}
-	if n := server.Accepted(); n != 1 {
-		t.Errorf("5 completions took %d connections", n)
-	}
-}
-
-func TestCancelPassesByWhatHasArrivedAlready(t *testing.T) {
-	cause := errors.New("the user has cancelled")
-	for _, w := range []struct {
-		api  string
-		wire providertest.Wire
-	}{{openai.Chat, providertest.OpenAIChat{}}, {openai.Responses, providertest.OpenAIResponses{}}} {
-		all := w.wire.Begin() + strings.Repeat(w.wire.Text("x"), 20) + w.wire.End(session.FinishStop, session.Usage{})
-		m := model(t, w.api, providertest.Endpoint{URL: providertest.NewServer(t, providertest.Stream(providertest.Send(all))).URL()})
-		ctx, cancel := context.WithCancelCause(t.Context())
-		pieces := 0
-		var last error
-		for c, err := range m.Generate(ctx, providertest.Hello()) {
-			if last = err; c.Kind == session.ChunkText && err == nil {
-				pieces++
-				cancel(cause)
-			}
-		}
-		cancel(nil)
-		if pieces != 1 || !errors.Is(last, cause) {
-			t.Errorf("%s: %d pieces, then %v", w.api, pieces, last)
-		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 type chatRequest struct {
@@ -78,16 +79,9 @@ func (m *Model) chatBody(r session.ModelRequest) chatRequest {
 		body.MaxTokens = r.MaxOutput
 	}
 	for _, t := range r.Tools {
-		body.Tools = append(body.Tools, chatTool{Type: "function", Function: chatFunction{Name: t.Name, Description: t.Description, Parameters: schemaOf(t)}})
+		body.Tools = append(body.Tools, chatTool{Type: "function", Function: chatFunction{Name: t.Name, Description: t.Description, Parameters: modelhttp.Schema(t)}})
 	}
 	return body
-}
-
-func schemaOf(t session.ToolSpec) json.RawMessage {
-	if len(t.Schema) == 0 {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return t.Schema
 }
 
 func chatMessages(msgs []session.Message) []chatMessage {
@@ -162,23 +156,8 @@ func userContent(m *session.Message) any {
 		if isImage(p) {
 			parts = append(parts, imagePart(p))
 		} else {
-			parts = append(parts, contentPart{Type: "text", Text: partText(p)})
+			parts = append(parts, contentPart{Type: "text", Text: modelhttp.PartText(p)})
 		}
 	}
 	return parts
-}
-
-// partText is a resource in words.
-func partText(p protocol.Part) string {
-	name := p.URI
-	if name == "" {
-		name = p.Name
-	}
-	switch {
-	case p.Text != "" && name != "":
-		return "[" + name + "]\n" + p.Text
-	case p.Text != "":
-		return p.Text
-	}
-	return "[" + strings.TrimSpace(p.Kind+" "+name) + "]"
 }

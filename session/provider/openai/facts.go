@@ -45,7 +45,7 @@ func (m *Model) Info(model string) session.ModelInfo {
 	if info, ok := m.heard.Load(model); ok {
 		return info.(session.ModelInfo)
 	}
-	return Known(session.ModelInfo{Provider: m.cfg.Name, ID: model, Name: model, API: m.cfg.API})
+	return Known(session.ModelInfo{Provider: m.at.Name, ID: model, Name: model, API: m.api})
 }
 
 // Known adds to info what is known of the model by its name; what the endpoint or the settings said stays. Routers write openai/ before

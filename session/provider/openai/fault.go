@@ -1,112 +1,58 @@
 package openai
 
 import (
-	"context"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
-	"math"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
-
-// retryCap bounds what a provider may ask us to wait.
-const retryCap = 60 * time.Second
-
-// network is a request that got no answer.
-func (m *Model) network(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
-		if errors.Is(cause, errIdle) {
-			return &session.ModelError{Fault: session.FaultTimeout, Message: "The provider at " + m.base.Host + " did not answer in time.", Cause: cause}
-		}
-		return cause
-	}
-	e := &session.ModelError{Fault: session.FaultNetwork, Cause: m.redacted(err)}
-	timeout, timed := errors.AsType[net.Error](err)
-	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
-	_, dns := errors.AsType[*net.DNSError](err)
-	host := m.base.Host
-	switch {
-	case cert:
-		e.Message = "The certificate of " + host + " cannot be verified; for an own authority set caFile."
-	case timed && timeout.Timeout():
-		e.Fault, e.Message = session.FaultTimeout, "The connection to "+host+" timed out."
-	case dns:
-		e.Message = "The host " + host + " cannot be found; check baseUrl and the network."
-	case strings.Contains(err.Error(), "refused"): // the word of every system, whatever its number
-		e.Message = "Nothing listens at " + host + "; is the server running?"
-	default:
-		e.Message = "The connection to " + host + " failed: " + innermost(err)
-	}
-	e.Message = m.line(e.Message)
-	return e
-}
-
-func innermost(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err.Error()
-		}
-		err = inner
-	}
-}
 
 // errorBody is an error as providers write it: under error, as an object or a text, or at the top.
 type errorBody struct {
 	Error json.RawMessage `json:"error"`
 	errorText
-	Detail loose  `json:"detail"`
-	Object string `json:"object"`
+	Detail modelhttp.Loose `json:"detail"`
+	Object string          `json:"object"`
 }
 
 type errorText struct {
-	Message  loose `json:"message"`
-	Type     loose `json:"type"`
-	Code     loose `json:"code"`
-	Status   loose `json:"status"`
+	Message  modelhttp.Loose `json:"message"`
+	Type     modelhttp.Loose `json:"type"`
+	Code     modelhttp.Loose `json:"code"`
+	Status   modelhttp.Loose `json:"status"`
 	Metadata struct {
-		Raw loose `json:"raw"` // OpenRouter: the words of the provider behind it
+		Raw modelhttp.Loose `json:"raw"` // OpenRouter: the words of the provider behind it
 	} `json:"metadata"`
 }
 
-// told is an error in the provider's words.
-type told struct {
-	message string
-	kind    string // its types and codes
-	status  int    // where a code is an HTTP status
-}
-
 // parseError finds the provider's words and codes in a body; false when it is no error.
-func parseError(body []byte) (told, bool) {
+func parseError(body []byte) (modelhttp.Told, bool) {
 	var b errorBody
 	if json.Unmarshal(body, &b) != nil {
-		return told{}, false
+		return modelhttp.Told{}, false
 	}
 	t := b.errorText
 	switch {
 	case len(b.Error) > 0 && b.Error[0] == '{':
 		t = errorText{}
 		if json.Unmarshal(b.Error, &t) != nil {
-			return told{}, false
+			return modelhttp.Told{}, false
 		}
 		if raw := string(t.Metadata.Raw); raw != "" {
-			if behind, ok := parseError([]byte(raw)); ok && behind.message != "" {
-				raw = behind.message
+			if behind, ok := parseError([]byte(raw)); ok && behind.Message != "" {
+				raw = behind.Message
 			}
-			t.Message += loose(": " + raw)
+			t.Message += modelhttp.Loose(": " + raw)
 		}
 	case len(b.Error) > 0 && b.Error[0] == '"':
-		var text loose
+		var text modelhttp.Loose
 		_ = json.Unmarshal(b.Error, &text) // it is a string
 		if t.Message != "" {
-			t.Type += loose(" " + text) // Hugging Face and others: error is the kind, message the words
+			t.Type += modelhttp.Loose(" " + text) // Hugging Face and others: error is the kind, message the words
 		} else {
 			t.Message = text
 		}
@@ -114,44 +60,13 @@ func parseError(body []byte) (told, bool) {
 	case b.Detail != "":
 		t.Message = b.Detail
 	default:
-		return told{}, false
+		return modelhttp.Told{}, false
 	}
-	out := told{message: string(t.Message), kind: strings.TrimSpace(string(t.Type + " " + t.Code + " " + t.Status))}
+	out := modelhttp.Told{Message: string(t.Message), Kind: strings.TrimSpace(string(t.Type + " " + t.Code + " " + t.Status))}
 	if n, err := strconv.Atoi(string(t.Code)); err == nil && n >= 400 && n < 600 {
-		out.status = n
+		out.Status = n
 	}
 	return out, true
-}
-
-// refused is an answer that is no stream.
-func (m *Model) refused(resp *http.Response, body []byte) error {
-	t, ok := parseError(body)
-	if resp.StatusCode != http.StatusOK {
-		t.status = resp.StatusCode
-	}
-	if !ok || t.message == "" {
-		switch {
-		case resp.StatusCode == http.StatusOK && !ok:
-			return &session.ModelError{
-				Fault: session.FaultBadReply, Status: 200, Message: m.line("The endpoint answered with " + contentType(resp) + " instead of an event stream; check baseUrl."),
-			}
-		case resp.StatusCode >= 300 && resp.StatusCode < 400:
-			return &session.ModelError{Fault: session.FaultRejected, Status: resp.StatusCode, Message: "The endpoint redirects elsewhere; set baseUrl to where it leads."}
-		}
-		t.message = strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
-		if text := strings.TrimSpace(string(body)); text != "" && !strings.HasPrefix(text, "<") {
-			t.message += ": " + text
-		}
-	}
-	return m.fault(t, retryAfter(resp.Header, time.Now()))
-}
-
-func contentType(resp *http.Response) string {
-	t, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	if t == "" {
-		return "no content type"
-	}
-	return protocol.Prefix(t, 60)
 }
 
 // Words by which providers name a fault, in lower case.
@@ -168,70 +83,28 @@ var (
 	busyWords  = []string{"overloaded", "server_error", "internal error", "internal_error", "service unavailable", "temporarily unavailable", "unavailable"}
 )
 
-// fault sorts a provider's error.
-func (m *Model) fault(t told, after time.Duration) *session.ModelError {
-	e := &session.ModelError{Status: t.status, Message: m.line(t.message), RetryAfter: after}
-	low := strings.ToLower(t.message + " " + t.kind)
-	has := func(words []string) bool {
-		for _, w := range words {
-			if strings.Contains(low, w) {
-				return true
-			}
-		}
-		return false
-	}
-	switch s := t.status; {
+// sortFault sorts a provider's error.
+func sortFault(t modelhttp.Told, after time.Duration) session.Fault {
+	low := strings.ToLower(t.Message + " " + t.Kind)
+	fault := modelhttp.ByStatus(t.Status)
+	switch s := t.Status; {
 	case s == http.StatusRequestEntityTooLarge,
-		s != http.StatusTooManyRequests && s != http.StatusUnauthorized && s != http.StatusForbidden && has(contextWords),
+		fault != session.FaultRate && fault != session.FaultAuth && modelhttp.Has(low, contextWords),
 		s == http.StatusTooManyRequests && strings.Contains(low, "request too large"): // more than a minute's allowance: waiting does not help
-		e.Fault = session.FaultContext
-	case s == http.StatusPaymentRequired, has(quotaWords),
+		return session.FaultContext
+	case s == http.StatusPaymentRequired, modelhttp.Has(low, quotaWords),
 		strings.Contains(low, "quota") && after == 0 && (s == 0 || s == http.StatusTooManyRequests || s == http.StatusForbidden):
-		e.Fault = session.FaultQuota // a quota that comes back by itself says when
-	case has(modelWords):
-		e.Fault = session.FaultModel
-	case s == http.StatusUnauthorized, s == http.StatusForbidden, has(keyWords):
-		e.Fault = session.FaultAuth
-	case s == http.StatusNotFound:
-		e.Fault = session.FaultModel
-	case s == http.StatusTooManyRequests, has(rateWords):
-		e.Fault = session.FaultRate
-	case s == http.StatusRequestTimeout, s == http.StatusGatewayTimeout:
-		e.Fault = session.FaultTimeout
-	case s >= 500, has(busyWords):
-		e.Fault = session.FaultServer
-	default:
-		e.Fault = session.FaultRejected
+		return session.FaultQuota // a quota that comes back by itself says when
+	case modelhttp.Has(low, modelWords):
+		return session.FaultModel
+	case modelhttp.Has(low, keyWords):
+		return session.FaultAuth
+	case fault == session.FaultAuth, fault == session.FaultModel:
+		return fault
+	case modelhttp.Has(low, rateWords):
+		return session.FaultRate
+	case fault == session.FaultRejected && modelhttp.Has(low, busyWords):
+		return session.FaultServer
 	}
-	if e.Message == "" {
-		e.Message = "The provider refused the request without saying why."
-	}
-	return e
-}
-
-// retryAfter reads what the provider asks to wait, at most 60 s: milliseconds, seconds or a date. Nonsense and the past are 0.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	if d := span(h.Get("Retry-After-Ms"), time.Millisecond); d > 0 {
-		return d
-	}
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if d := span(v, time.Second); d > 0 {
-		return d
-	}
-	at, err := http.ParseTime(v)
-	if err != nil {
-		return 0
-	}
-	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		now = date // by the server's own clock: ours may be off
-	}
-	return min(max(at.Sub(now), 0), retryCap)
-}
-
-func span(v string, unit time.Duration) time.Duration {
-	n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
-	if err != nil || math.IsNaN(n) || n <= 0 {
-		return 0
-	}
-	return time.Duration(min(n*float64(unit), float64(retryCap)))
+	return fault
 }

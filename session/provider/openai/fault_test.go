@@ -1,14 +1,6 @@
 package openai_test
 
 import (
-	"context"
-	"crypto/tls"
-	"encoding/pem"
-	"errors"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -69,129 +61,6 @@ func TestAQuotaThatComesBackByItselfIsARate(t *testing.T) {
 	}
 }
 
-func TestARetryDateIsReadByTheServersClock(t *testing.T) {
-	year := time.Now().AddDate(1, 0, 0).UTC() // the server's clock is a year ahead
-	r := providertest.JSON(429, `{}`).With("Date", year.Format(http.TimeFormat)).With("Retry-After", year.Add(7*time.Second).Format(http.TimeFormat))
-	if e := faultOf(t, chat(t, r)); e.RetryAfter != 7*time.Second {
-		t.Errorf("after %v, want 7s", e.RetryAfter)
-	}
-}
-
-func TestOnlyTheSameRequestToTheSameHostFollowsARedirect(t *testing.T) {
-	server := providertest.NewServer(t, providertest.Redirect(308, "/v2/chat/completions"), chatGood, providertest.Redirect(302, "/v2/chat/completions"))
-	m := model(t, openai.Chat, providertest.Endpoint{URL: server.URL(), Key: "sk-1234"})
-	if a := providertest.Collect(t.Context(), t, m, providertest.Hello()); a.Err != nil || a.Text != "x" {
-		t.Errorf("got %q, %v", a.Text, a.Err)
-	}
-	if e := faultOf(t, providertest.Collect(t.Context(), t, m, providertest.Hello())); e.Fault != session.FaultRejected || e.Status != 302 || !strings.Contains(e.Message, "baseUrl") {
-		t.Errorf("got %+v", e)
-	}
-	reqs := server.Requests()
-	if len(reqs) != 3 || reqs[1].Path != "/v2/chat/completions" || reqs[1].Header.Get("Authorization") == "" || !cmp.Equal(reqs[0].Body, reqs[1].Body) {
-		t.Errorf("requests %+v", reqs)
-	}
-}
-
-func TestAPasswordOfTheAddressIsSentAndNotTold(t *testing.T) {
-	server := providertest.NewServer(t, providertest.Body(400, "text/plain", "you sent Basic bWU6Q0FOQVJZLTE= or bWU6Q0FOQVJZLTE= from http://other:thing@host/"))
-	m := model(t, openai.Chat, providertest.Endpoint{URL: strings.Replace(server.URL(), "://", "://me:CANARY-1@", 1)})
-	e := faultOf(t, providertest.Collect(t.Context(), t, m, providertest.Hello()))
-	if strings.Contains(e.Message, "bWU6") || strings.Contains(e.Message, "thing") {
-		t.Errorf("message %q", e.Message)
-	}
-	if user, password, _ := (&http.Request{Header: server.Requests()[0].Header}).BasicAuth(); user != "me" || password != "CANARY-1" {
-		t.Errorf("sent %q, %q", user, password)
-	}
-}
-
-func TestSettingsThatCannotWorkAreRefusedWithoutTheirSecrets(t *testing.T) {
-	for name, cfg := range map[string]openai.Config{
-		"no address":       {},
-		"no scheme":        {BaseURL: "localhost:1234/CANARY"},
-		"another scheme":   {BaseURL: "ftp://me:CANARY@host"},
-		"a broken address": {BaseURL: "http://me:CANARY@ho st\x7f"},
-		"an unknown API":   {BaseURL: "http://host", API: "openai-telepathy"},
-		"a key of lines":   {BaseURL: "http://host", Key: "CANARY\nCANARY"},
-		"a header's name":  {BaseURL: "http://host", Headers: map[string]string{"X Y": "CANARY"}},
-		"a header's value": {BaseURL: "http://host", Headers: map[string]string{"X": "CANARY\r\nY: z"}},
-		"no such file":     {BaseURL: "http://host", CAFile: filepath.Join(t.TempDir(), "none.pem")},
-	} {
-		cfg.Name = "mine"
-		if _, err := openai.New(cfg); err == nil || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), "mine") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-func TestAnOwnAuthorityIsTrustedOnlyWhenNamed(t *testing.T) {
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = w.Write([]byte(providertest.Events(delta(`{"content":"x"}`), "[DONE]")))
-	}))
-	server.Config.ErrorLog = nil
-	defer server.Close()
-	authority := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for file, fault := range map[string]session.Fault{"": session.FaultNetwork, authority: ""} {
-		m, err := openai.New(openai.Config{Name: "test", BaseURL: server.URL, CAFile: file})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a := providertest.Collect(t.Context(), t, m, providertest.Hello())
-		if a.Fault() != fault || fault == session.FaultNetwork && !strings.Contains(a.Err.Error(), "caFile") {
-			t.Errorf("with the file %q: %v", file, a.Err)
-		}
-		_ = m.Close()
-	}
-}
-
-func TestATransportOfTheCallersIsUsed(t *testing.T) {
-	server := providertest.NewServer(t, chatGood)
-	used := 0
-	inner := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}}
-	defer inner.CloseIdleConnections()
-	m, err := openai.New(openai.Config{BaseURL: server.URL(), Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		used++
-		return inner.RoundTrip(r)
-	})})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := providertest.Collect(t.Context(), t, m, providertest.Hello()); a.Err != nil || used != 1 {
-		t.Errorf("used %d times, %v", used, a.Err)
-	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func TestKeepAlivesAloneKeepAStreamForALimitedTime(t *testing.T) {
-	server := providertest.NewServer(t, providertest.Stream(providertest.Repeat(": still here\n\n", 10*time.Millisecond)))
-	m, err := openai.New(openai.Config{BaseURL: server.URL(), Idle: 10 * time.Second, Total: 150 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
-	if e := faultOf(t, providertest.Collect(t.Context(), t, m, providertest.Hello())); e.Fault != session.FaultTimeout {
-		t.Errorf("fault %s", e.Fault)
-	}
-}
-
-func TestASlowConsumerIsNotTakenForASilentProvider(t *testing.T) {
-	server := providertest.NewServer(t, chatGood)
-	m := model(t, openai.Chat, providertest.Endpoint{URL: server.URL(), Idle: 30 * time.Millisecond})
-	for c, err := range m.Generate(t.Context(), providertest.Hello()) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.Kind == session.ChunkText {
-			<-time.After(100 * time.Millisecond) // the consumer's own business, longer than Idle
-		}
-	}
-}
-
 func TestTheListOfModelsSaysWhatTheEndpointKnows(t *testing.T) {
 	yes, no := true, false
 	for name, test := range map[string]struct {
@@ -216,33 +85,5 @@ func TestTheListOfModelsSaysWhatTheEndpointKnows(t *testing.T) {
 		if r := server.Requests()[0]; r.Method != "GET" || r.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer sk-1234" {
 			t.Errorf("%s: %+v", name, r)
 		}
-	}
-}
-
-func TestAListThatCannotBeHadIsAFault(t *testing.T) {
-	cause := errors.New("gone")
-	for name, test := range map[string]struct {
-		reply providertest.Reply
-		fault session.Fault
-	}{
-		"key":      {providertest.JSON(401, `{"error":{"message":"no"}}`), session.FaultAuth},
-		"no JSON":  {providertest.Body(200, "text/html", "<html>"), session.FaultBadReply},
-		"endless":  {providertest.Reply{Steps: []providertest.Step{providertest.Send("["), providertest.Repeat(strings.Repeat(" ", 1<<20), 0)}}, session.FaultBadReply},
-		"cut":      {providertest.Reply{Steps: []providertest.Step{providertest.Send(`{"data":[`), providertest.Cut()}}, session.FaultNetwork},
-		"too much": {providertest.JSON(200, `{"data":[{"id":"a"}]}`+strings.Repeat(" ", 9<<20)), session.FaultBadReply},
-	} {
-		_, err := model(t, openai.Chat, providertest.Endpoint{URL: providertest.NewServer(t, test.reply).URL()}).List(t.Context())
-		if e, ok := err.(*session.ModelError); !ok || e.Fault != test.fault {
-			t.Errorf("%s: %v, want %s", name, err, test.fault)
-		}
-	}
-	server := providertest.NewServer(t, providertest.Silence())
-	ctx, cancel := context.WithCancelCause(t.Context())
-	go func() {
-		server.AwaitRequests(1, 5*time.Second)
-		cancel(cause)
-	}()
-	if _, err := model(t, openai.Chat, providertest.Endpoint{URL: server.URL()}).List(ctx); !errors.Is(err, cause) {
-		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"unicode"
@@ -25,9 +24,7 @@ func FuzzAnyStreamKeepsTheContract(f *testing.F) {
 	f.Add([]byte("data: {\"type\":\"response.output_item.added\",\"item\":{\"type\":\"function_call\"}}\n\n" + resp.End(session.FinishStop, session.Usage{})))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for _, api := range []string{openai.Chat, openai.Responses} {
-			m, err := openai.New(openai.Config{BaseURL: "http://host", API: api, Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Request: r, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: readCloser{strings.NewReader(string(body))}}, nil
-			})})
+			m, err := openai.New(openai.Config{BaseURL: "http://host", Transport: providertest.Canned(200, string(body))}, api)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -41,7 +38,3 @@ func FuzzAnyStreamKeepsTheContract(f *testing.F) {
 		}
 	})
 }
-
-type readCloser struct{ *strings.Reader }
-
-func (readCloser) Close() error { return nil }

@@ -1,22 +1,13 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"io"
-	"net/http"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/rind-dev/rind/session"
-)
-
-// Bounds of a list of models.
-const (
-	listBytes = 8 << 20
-	listTime  = 20 * time.Second
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 // listed is a model as endpoints describe it: OpenAI gives the id alone, OpenRouter, vLLM and llama.cpp say more.
@@ -56,37 +47,23 @@ func (d *listed) price() *session.Price {
 // leaves out. What no endpoint says is filled in from what is known of OpenAI's models, and all of it holds for Info from then on. An error is
 // a *session.ModelError or the cause of ctx.
 func (m *Model) List(ctx context.Context) ([]session.ModelInfo, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, listTime, errIdle)
+	ctx, cancel := modelhttp.ListTime(ctx)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.cfg.BaseURL+"/models", nil)
+	page, err := m.at.Page(ctx, "/models")
 	if err != nil {
-		return nil, &session.ModelError{Fault: session.FaultConfig, Message: "The address of the provider is not usable; check baseUrl.", Cause: m.redacted(err)}
+		return nil, err
 	}
-	req.Header.Set("Accept", "application/json")
-	m.headers(req)
-	resp, err := m.client.Do(req)
-	if err != nil {
-		return nil, m.network(ctx, err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(resp.Body, listBytes+1))
-	if err != nil {
-		return nil, m.network(ctx, err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		return nil, m.refused(resp, text)
-	}
-	models, err := readList(text)
-	if err != nil || len(text) > listBytes {
-		return nil, &session.ModelError{Fault: session.FaultBadReply, Status: resp.StatusCode, Message: "The endpoint's list of models cannot be read; check baseUrl.", Cause: m.redacted(err)}
+	models := make([]listed, 0, len(page.Data))
+	for _, raw := range page.Data { // one odd model does not hide the others
+		var d listed
+		if json.Unmarshal(raw, &d) == nil && d.ID != "" {
+			models = append(models, d)
+		}
 	}
 	out := make([]session.ModelInfo, 0, len(models))
 	for _, d := range models {
-		if d.ID == "" {
-			continue
-		}
 		info := session.ModelInfo{
-			Provider: m.cfg.Name, ID: d.ID, Name: d.Name, API: m.cfg.API,
+			Provider: m.at.Name, ID: d.ID, Name: d.Name, API: m.api,
 			Window: max(d.ContextLength, d.MaxModelLen),
 		}
 		if info.Window == 0 {
@@ -111,27 +88,4 @@ func (m *Model) List(ctx context.Context) ([]session.ModelInfo, error) {
 		m.heard.Store(out[i].ID, out[i])
 	}
 	return out, nil
-}
-
-// readList takes {"data":[…]} or the bare list. One odd model does not hide the others.
-func readList(text []byte) ([]listed, error) {
-	var raw []json.RawMessage
-	var err error
-	if bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) {
-		err = json.Unmarshal(text, &raw)
-	} else {
-		var list struct {
-			Data []json.RawMessage `json:"data"`
-		}
-		err = json.Unmarshal(text, &list)
-		raw = list.Data
-	}
-	out := make([]listed, 0, len(raw))
-	for _, r := range raw {
-		var d listed
-		if json.Unmarshal(r, &d) == nil {
-			out = append(out, d)
-		}
-	}
-	return out, err
 }

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,7 +49,7 @@ func (m *Model) ollama(ctx context.Context, out []session.ModelInfo) {
 			Context int    `json:"context_length"`
 		} `json:"models"`
 	}
-	_ = m.side(ctx, http.MethodGet, "/api/ps", nil, &loaded)
+	_ = m.side(ctx, "/api/ps", nil, &loaded)
 	for i := range out[:min(len(out), askMost)] {
 		info := &out[i]
 		var shown struct {
@@ -58,7 +57,7 @@ func (m *Model) ollama(ctx context.Context, out []session.ModelInfo) {
 			Info         map[string]json.RawMessage `json:"model_info"`
 			Capabilities []string                   `json:"capabilities"`
 		}
-		if m.side(ctx, http.MethodPost, "/api/show", map[string]string{"model": info.ID}, &shown) != nil {
+		if m.side(ctx, "/api/show", map[string]string{"model": info.ID}, &shown) != nil {
 			if ctx.Err() != nil {
 				return
 			}
@@ -108,7 +107,7 @@ func (m *Model) llamaCpp(ctx context.Context, out []session.ModelInfo) {
 			Vision bool `json:"vision"`
 		} `json:"modalities"`
 	}
-	if m.side(ctx, http.MethodGet, "/props", nil, &props) != nil {
+	if m.side(ctx, "/props", nil, &props) != nil {
 		return
 	}
 	for i := range out {
@@ -123,25 +122,8 @@ func (m *Model) llamaCpp(ctx context.Context, out []session.ModelInfo) {
 }
 
 // side asks the server for something that lies beside /v1.
-func (m *Model) side(ctx context.Context, method, path string, body, into any) error {
-	var in io.Reader
-	if body != nil {
-		j, err := marshal(body)
-		if err != nil {
-			return err
-		}
-		in = bytes.NewReader(j)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(m.cfg.BaseURL, "/v1")+path, in)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Accept", "application/json")
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	m.headers(req)
-	resp, err := m.client.Do(req)
+func (m *Model) side(ctx context.Context, path string, body, into any) error {
+	resp, err := m.at.Do(ctx, strings.TrimSuffix(m.at.BaseURL, "/v1")+path, "application/json", body)
 	if err != nil {
 		return err
 	}

@@ -78,7 +78,7 @@ func TestAListSaysOfModelsWhatTheirServerKnows(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := New(Config{Name: "p", BaseURL: "http://127.0.0.1:1/v1", Key: "k", Transport: c.server})
+			m, err := New(Config{Name: "p", BaseURL: "http://127.0.0.1:1/v1", Key: "k", Transport: c.server}, Chat)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,22 +10,17 @@
 package openai
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 // APIs an endpoint may speak.
@@ -34,177 +29,54 @@ const (
 	Responses = "openai-responses"
 )
 
-// Config names an endpoint.
-type Config struct {
-	Name      string            // of the provider, for reasoning that may only go back to it
-	BaseURL   string            // as https://api.openai.com/v1
-	Key       string            // "" sends no Authorization header
-	API       string            // Chat (default), Responses
-	Headers   map[string]string // sent with every request; they win over ours
-	CAFile    string            // PEM file with further certificate authorities
-	Idle      time.Duration     // longest silence of the stream; keep-alives count as life. Default 2 min
-	Total     time.Duration     // longest life on keep-alives alone. Default 10 min
-	Connect   time.Duration     // longest wait for the connection. Default 20 s
-	Transport http.RoundTripper // in place of our own; CAFile and Connect are its maker's business then
-}
+// Config names an endpoint; BaseURL is as https://api.openai.com/v1, the key goes into Authorization.
+type Config = modelhttp.Config
 
 // Model talks to one endpoint. Safe for concurrent use.
 type Model struct {
-	cfg    Config
-	base   *url.URL
-	client *http.Client
-	hide   *strings.Replacer
+	at     *modelhttp.Endpoint
+	api    string
 	heard  sync.Map // model -> session.ModelInfo: what the endpoint's list said
 	refuse sync.Map // refusal -> true: fields the endpoint is known to refuse, per model where it depends on that
 }
 
 var _ session.Model = (*Model)(nil)
 
-// New checks the configuration; it connects to nothing.
-func New(cfg Config) (*Model, error) {
-	cfg.Key = strings.TrimSpace(cfg.Key)
-	cfg.BaseURL = strings.TrimRight(strings.TrimSpace(cfg.BaseURL), "/")
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("provider %s: baseUrl must be an http or https address", cfg.Name)
-	}
-	switch cfg.API {
+// New checks the configuration and the API, "" for Chat; it connects to nothing.
+func New(cfg Config, api string) (*Model, error) {
+	switch api {
 	case "":
-		cfg.API = Chat
+		api = Chat
 	case Chat, Responses:
 	default:
-		return nil, fmt.Errorf("provider %s: there is no API %q, only %s and %s", cfg.Name, cfg.API, Chat, Responses)
+		return nil, fmt.Errorf("provider %s: there is no API %q, only %s and %s", cfg.Name, api, Chat, Responses)
 	}
-	if err := checkHeaders(cfg); err != nil {
+	cfg.BaseURL = modelhttp.Base(cfg.BaseURL)
+	at, err := modelhttp.New(cfg, modelhttp.API{Sign: sign, Parse: parseError, Sort: sortFault})
+	if err != nil {
 		return nil, err
 	}
-	cfg.Idle = orDefault(cfg.Idle, 2*time.Minute)
-	cfg.Total = orDefault(cfg.Total, 10*time.Minute)
-	cfg.Connect = orDefault(cfg.Connect, 20*time.Second)
-	m := &Model{cfg: cfg, base: u, hide: replacer(secrets(cfg, u))}
-	m.client = &http.Client{Transport: cfg.Transport, CheckRedirect: sameHost}
-	if cfg.Transport == nil {
-		if m.client.Transport, err = transport(cfg); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return &Model{at: at, api: api}, nil
 }
 
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d <= 0 {
-		return otherwise
+func sign(h http.Header, key string) {
+	if key != "" {
+		h.Set("Authorization", "Bearer "+key)
 	}
-	return d
 }
 
 // Close closes the connections that wait for the next request. The Model stays usable.
-func (m *Model) Close() error {
-	m.client.CloseIdleConnections()
-	return nil
-}
+func (m *Model) Close() error { return m.at.Close() }
 
 // Generate implements session.Model.
 func (m *Model) Generate(ctx context.Context, r session.ModelRequest) iter.Seq2[session.Chunk, error] {
-	return func(yield func(session.Chunk, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		r.Messages = session.EndWithUser(r.Messages)
-		answer := m.chat
-		if m.cfg.API == Responses {
-			answer = m.responses
+	r.Messages = session.EndWithUser(r.Messages)
+	return m.at.Generate(ctx, func(a *modelhttp.Answer) error {
+		if m.api == Responses {
+			return m.responses(a, r)
 		}
-		err := answer(ctx, cancel, r, yield)
-		if err == nil || errors.Is(err, errStopped) {
-			return
-		}
-		if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, errIdle) {
-			err = cause
-		}
-		yield(session.Chunk{}, err)
-	}
-}
-
-// errStopped: the consumer wants no more.
-var errStopped = errors.New("consumer stopped")
-
-// post sends a request and returns the open stream. Anything but a 200 that streams events is a *session.ModelError.
-func (m *Model) post(ctx context.Context, cancel context.CancelCauseFunc, path string, body any) (*stream, error) {
-	j, err := marshal(body)
-	if err != nil {
-		return nil, &session.ModelError{Fault: session.FaultRejected, Message: "The request cannot be written as JSON.", Cause: err}
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.cfg.BaseURL+path, bytes.NewReader(j))
-	if err != nil {
-		return nil, &session.ModelError{Fault: session.FaultConfig, Message: "The address of the provider is not usable; check baseUrl.", Cause: m.redacted(err)}
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream")
-	m.headers(req)
-	dog := newWatchdog(m.cfg.Idle, m.cfg.Total, cancel)
-	resp, err := m.client.Do(req)
-	dog.rest()
-	if err != nil {
-		return nil, m.network(ctx, err)
-	}
-	s := &stream{ctx: ctx, body: resp.Body, dog: dog}
-	in := bufio.NewReaderSize(watched{resp.Body, dog}, 512)
-	if resp.StatusCode == http.StatusOK && streams(resp, in) {
-		s.r = in // its small buffer is passed by: what events asks for is larger
-		return s, nil
-	}
-	defer s.close()
-	dog.within(m.cfg.Connect) // an error that dribbles in is cut short
-	text, err := io.ReadAll(io.LimitReader(in, 64<<10))
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, errIdle) {
-		return nil, cause
-	}
-	if err != nil && resp.StatusCode == http.StatusOK {
-		return nil, m.broken(ctx, err, false)
-	}
-	return nil, m.refused(resp, text)
-}
-
-// streams tells from the first byte, where it can, whether a 200 holds events: servers forget the content type, and send an error
-// or a login page under a false one.
-func streams(resp *http.Response, in *bufio.Reader) bool {
-	for {
-		b, err := in.Peek(1)
-		if err != nil {
-			return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
-		}
-		switch b[0] {
-		case ' ', '\t', '\r', '\n':
-			_, _ = in.Discard(1)
-		case '{', '[', '<':
-			return false
-		case ':', 'd', 'e', 'i', 'r', mark[0]: // comment, data, event, id, retry
-			return true
-		default:
-			return strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream")
-		}
-	}
-}
-
-func (m *Model) headers(req *http.Request) {
-	if m.cfg.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+m.cfg.Key)
-	}
-	for k, v := range m.cfg.Headers {
-		if strings.EqualFold(k, "Host") {
-			req.Host = v
-			continue
-		}
-		req.Header.Set(k, v)
-	}
-}
-
-func marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return buf.Bytes(), err
+		return m.chat(a, r)
+	})
 }
 
 // refusal is a field some endpoints refuse; a request without it is worth as much or nearly so.
@@ -215,16 +87,16 @@ type refusal struct {
 }
 
 // ask posts what build makes, once more for each of the fields the endpoint is found to refuse: build leaves out what is known.
-func (m *Model) ask(ctx context.Context, cancel context.CancelCauseFunc, path string, build func() any, fields ...refusal) (*stream, error) {
+func (m *Model) ask(a *modelhttp.Answer, path string, build func() any, fields ...refusal) error {
 	for {
 		known := make([]bool, len(fields))
 		for i, f := range fields {
 			known[i] = m.refuses(f)
 		}
-		s, err := m.post(ctx, cancel, path, build())
+		err := a.Post(path, build())
 		i := refused(err, fields)
 		if i < 0 || known[i] {
-			return s, err
+			return err
 		}
 		m.refuse.Store(fields[i].field+" "+fields[i].model, true)
 	}
@@ -237,9 +109,7 @@ func refused(err error, fields []refusal) int {
 		return -1
 	}
 	low := strings.ToLower(e.Message)
-	return slices.IndexFunc(fields, func(f refusal) bool {
-		return slices.ContainsFunc(f.words, func(w string) bool { return strings.Contains(low, w) })
-	})
+	return slices.IndexFunc(fields, func(f refusal) bool { return modelhttp.Has(low, f.words) })
 }
 
 func (m *Model) refuses(f refusal) bool {

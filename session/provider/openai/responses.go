@@ -1,18 +1,18 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"strconv"
 	"strings"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 type responsesEvent struct {
 	Type        string          `json:"type"`
-	Delta       loose           `json:"delta"`
+	Delta       modelhttp.Loose `json:"delta"`
 	OutputIndex int             `json:"output_index"`
 	Item        json.RawMessage `json:"item"`
 	Error       json.RawMessage `json:"error"`
@@ -38,33 +38,31 @@ type outputItem struct {
 	Type      string          `json:"type"`
 	CallID    string          `json:"call_id"`
 	Name      string          `json:"name"`
-	Arguments loose           `json:"arguments"`
+	Arguments modelhttp.Loose `json:"arguments"`
 	Encrypted string          `json:"encrypted_content"`
 	Content   json.RawMessage `json:"content"`
 }
 
 // responses makes one completion over the Responses API.
-func (m *Model) responses(ctx context.Context, cancel context.CancelCauseFunc, r session.ModelRequest, yield func(session.Chunk, error) bool) error {
+func (m *Model) responses(a *modelhttp.Answer, r session.ModelRequest) error {
 	build := func() any { return m.responsesBody(r) }
-	s, err := m.ask(ctx, cancel, "/responses", build, noEncrypted(r.Model), noSummary(r.Model))
-	if err != nil {
+	if err := m.ask(a, "/responses", build, noEncrypted(r.Model), noSummary(r.Model)); err != nil {
 		return err
 	}
-	defer s.close()
-	p := &responsesReader{m: m, stream: s, yield: yield, open: map[string]*call{}, told: map[string]bool{}}
+	p := &responsesReader{Answer: a, m: m, open: map[string]*call{}, told: map[string]bool{}}
 	for {
-		e, err := s.next()
+		e, err := p.Next()
 		switch {
 		case err != nil:
-			return m.broken(ctx, err, p.began)
-		case e.comment:
-			err = p.emit(session.Chunk{Kind: session.ChunkAlive})
-		case string(e.data) == "[DONE]":
-			return m.broken(ctx, io.EOF, p.began) // this API ends with an event of its own
+			return p.Broken(err)
+		case e.Comment:
+			err = p.Emit(session.Chunk{Kind: session.ChunkAlive})
+		case string(e.Data) == "[DONE]":
+			return p.Broken(io.EOF) // this API ends with an event of its own
 		default:
 			var done bool
-			if done, err = p.event(e.data); done && err == nil {
-				s.finish()
+			if done, err = p.event(e.Data); done && err == nil {
+				p.Finish()
 				return nil
 			}
 		}
@@ -76,65 +74,48 @@ func (m *Model) responses(ctx context.Context, cancel context.CancelCauseFunc, r
 
 // responsesReader turns events into chunks.
 type responsesReader struct {
-	m      *Model
-	stream *stream
-	yield  func(session.Chunk, error) bool
-	began  bool // something of the answer came
-	calls  calls
-	open   map[string]*call // calls being written, by item
-	told   map[string]bool  // items whose text came in pieces
-}
-
-func (p *responsesReader) emit(c session.Chunk) error {
-	if !p.yield(c, nil) {
-		return errStopped
-	}
-	return nil
-}
-
-// say emits a piece of the answer.
-func (p *responsesReader) say(c session.Chunk) error {
-	p.began = true
-	err := p.emit(c)
-	p.stream.dog.feed()
-	return err
+	*modelhttp.Answer
+	m     *Model
+	calls calls
+	open  map[string]*call // calls being written, by item
+	told  map[string]bool  // items whose text came in pieces
 }
 
 func (p *responsesReader) event(data []byte) (done bool, err error) {
 	var e responsesEvent
 	if err := json.Unmarshal(data, &e); err != nil {
-		return false, p.m.unreadable(err, p.began)
+		return false, p.Unreadable(err)
 	}
 	switch e.Type {
 	case "response.output_text.delta", "response.refusal.delta":
 		p.told[e.key()] = true
-		return false, p.say(session.Chunk{Kind: session.ChunkText, Text: string(e.Delta)})
+		return false, p.Say(session.Chunk{Kind: session.ChunkText, Text: string(e.Delta)})
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		return false, p.say(session.Chunk{Kind: session.ChunkReasoning, Text: string(e.Delta)})
+		return false, p.Say(session.Chunk{Kind: session.ChunkReasoning, Text: string(e.Delta)})
 	case "response.reasoning_summary_part.added":
 		if key := "summary " + e.key(); !p.told[key] {
 			p.told[key] = true
 			return false, nil
 		}
-		return false, p.say(session.Chunk{Kind: session.ChunkReasoning, Text: "\n\n"}) // parts are paragraphs
+		return false, p.Say(session.Chunk{Kind: session.ChunkReasoning, Text: "\n\n"}) // parts are paragraphs
 	case "response.output_item.added", "response.output_item.done":
 		return false, p.item(&e)
 	case "response.function_call_arguments.delta":
 		if c := p.open[e.key()]; c != nil && e.Delta != "" {
 			c.args.WriteString(string(e.Delta))
-			return false, p.say(session.Chunk{Kind: session.ChunkCallDelta, CallID: c.id, Text: string(e.Delta)})
+			return false, p.Say(session.Chunk{Kind: session.ChunkCallDelta, CallID: c.id, Text: string(e.Delta)})
 		}
 	case "response.completed", "response.incomplete":
 		return true, p.end(&e)
 	case "response.failed", "error":
 		inner := e.Response.Error
 		if len(inner) == 0 || string(inner) == "null" {
-			return true, p.m.failed(data)
+			return true, p.Failed(data)
 		}
-		return true, p.m.failed([]byte(`{"error":` + string(inner) + `}`))
+		return true, p.Failed([]byte(`{"error":` + string(inner) + `}`))
 	case "":
 		if len(e.Error) > 0 && string(e.Error) != "null" {
-			return true, p.m.failed(data)
+			return true, p.Failed(data)
 		}
 	}
 	return false, nil
@@ -146,7 +127,7 @@ func (e *responsesEvent) key() string { return strconv.Itoa(e.OutputIndex) }
 func (p *responsesReader) item(e *responsesEvent) error {
 	var it outputItem
 	if err := json.Unmarshal(e.Item, &it); err != nil {
-		return p.m.unreadable(err, p.began)
+		return p.Unreadable(err)
 	}
 	ended := e.Type == "response.output_item.done"
 	switch it.Type {
@@ -154,13 +135,13 @@ func (p *responsesReader) item(e *responsesEvent) error {
 		return p.call(e.key(), &it, ended)
 	case "reasoning":
 		// Without its encrypted content the item could only be found where it was stored, and nothing is.
-		if opaque := wellFormed(e.Item); ended && it.Encrypted != "" && opaque != nil {
-			return p.say(session.Chunk{Kind: session.ChunkOpaque, Opaque: opaque})
+		if opaque := modelhttp.WellFormed(e.Item); ended && it.Encrypted != "" && opaque != nil {
+			return p.Say(session.Chunk{Kind: session.ChunkOpaque, Opaque: opaque})
 		}
 	case "message":
 		if ended && !p.told[e.key()] { // a server that streams items only
 			if text := textOf(it.Content); text != "" {
-				return p.say(session.Chunk{Kind: session.ChunkText, Text: text})
+				return p.Say(session.Chunk{Kind: session.ChunkText, Text: text})
 			}
 		}
 	}
@@ -173,7 +154,7 @@ func (p *responsesReader) call(key string, it *outputItem, ended bool) error {
 		c = &call{id: p.calls.name(it.CallID), given: it.CallID, name: it.Name, started: true}
 		p.calls.all = append(p.calls.all, c)
 		p.open[key] = c
-		if err := p.say(session.Chunk{Kind: session.ChunkCallStart, CallID: c.id, Name: c.name}); err != nil {
+		if err := p.Say(session.Chunk{Kind: session.ChunkCallStart, CallID: c.id, Name: c.name}); err != nil {
 			return err
 		}
 	}
@@ -187,7 +168,7 @@ func (p *responsesReader) call(key string, it *outputItem, ended bool) error {
 		return nil
 	}
 	c.args.WriteString(rest)
-	return p.say(session.Chunk{Kind: session.ChunkCallDelta, CallID: c.id, Text: rest})
+	return p.Say(session.Chunk{Kind: session.ChunkCallDelta, CallID: c.id, Text: rest})
 }
 
 func textOf(content json.RawMessage) string {
@@ -213,19 +194,19 @@ func (p *responsesReader) end(e *responsesEvent) error {
 	case reason == "content_filter":
 		f = session.FinishFilter
 	case e.Type == "response.incomplete":
-		return &session.ModelError{Fault: session.FaultCut, Message: p.m.line("The provider ended the answer before it was complete: " + reason)}
+		return &session.ModelError{Fault: session.FaultCut, Message: p.m.at.Line("The provider ended the answer before it was complete: " + reason)}
 	case len(p.calls.all) > 0:
 		f = session.FinishCalls
 	}
-	if err := p.calls.end(p.emit); err != nil {
+	if err := p.calls.end(p.Emit); err != nil {
 		return err
 	}
 	if u := e.Response.Usage; u != nil {
-		if err := p.emit(session.Chunk{Kind: session.ChunkUsage, Usage: session.Usage{
+		if err := p.Emit(session.Chunk{Kind: session.ChunkUsage, Usage: session.Usage{
 			Input: u.Input, Cached: u.Details.Cached, Output: u.Output, Reasoning: u.OutputDetails.Reasoning,
 		}}); err != nil {
 			return err
 		}
 	}
-	return p.emit(session.Chunk{Kind: session.ChunkFinish, Finish: f})
+	return p.Emit(session.Chunk{Kind: session.ChunkFinish, Finish: f})
 }

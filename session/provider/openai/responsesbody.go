@@ -1,11 +1,10 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
-	"unicode/utf8"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/modelhttp"
 )
 
 type responsesRequest struct {
@@ -74,7 +73,7 @@ func (m *Model) responsesBody(r session.ModelRequest) responsesRequest {
 		}
 	}
 	for _, t := range r.Tools {
-		body.Tools = append(body.Tools, responsesTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: schemaOf(t)})
+		body.Tools = append(body.Tools, responsesTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: modelhttp.Schema(t)})
 	}
 	for i := range r.Messages {
 		body.Input = append(body.Input, m.inputItems(&r.Messages[i], r.Model)...)
@@ -95,7 +94,7 @@ func (m *Model) inputItems(msg *session.Message, model string) []any {
 			if isImage(p) {
 				parts = append(parts, inputPart{Type: "input_image", ImageURL: imageAddress(p)})
 			} else {
-				parts = append(parts, inputText(partText(p)))
+				parts = append(parts, inputText(modelhttp.PartText(p)))
 			}
 		}
 		return []any{inputItem{Type: "message", Role: "user", Content: parts}}
@@ -121,8 +120,10 @@ func (m *Model) saidItems(msg *session.Message, model string) []any {
 	// Reasoning without the item it led to is refused, and so is that of another model.
 	whole := !msg.Interrupted && (msg.Text != "" || len(msg.Calls) > 0) && !m.refuses(noEncrypted(model))
 	for _, re := range msg.Reasoning {
-		if whole && re.Provider == m.cfg.Name && re.Model == model {
-			out = append(out, opaqueItems(re.Opaque)...)
+		if whole && re.Provider == m.at.Name && re.Model == model {
+			for _, item := range modelhttp.Items(re.Opaque) {
+				out = append(out, item)
+			}
 		}
 	}
 	if msg.Text != "" {
@@ -133,39 +134,4 @@ func (m *Model) saidItems(msg *session.Message, model string) []any {
 		out = append(out, inputItem{Type: "function_call", CallID: c.ID, Name: c.Name, Arguments: &arguments})
 	}
 	return out
-}
-
-// opaqueItems takes one item or a list of them, as the log keeps them together.
-func opaqueItems(opaque json.RawMessage) []any {
-	var items []json.RawMessage
-	if trimmed := bytes.TrimSpace(opaque); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
-		items = []json.RawMessage{trimmed}
-	} else if json.Unmarshal(opaque, &items) != nil {
-		return nil
-	}
-	out := make([]any, 0, len(items))
-	for _, it := range items {
-		if len(it) > 0 && it[0] == '{' {
-			out = append(out, it)
-		}
-	}
-	return out
-}
-
-// wellFormed makes JSON from outside fit for strict readers: valid UTF-8, no half of a surrogate pair. What is so already stays to the byte.
-func wellFormed(j json.RawMessage) json.RawMessage {
-	if utf8.Valid(j) && !bytes.Contains(j, []byte(`\ud`)) && !bytes.Contains(j, []byte(`\uD`)) {
-		return bytes.Clone(j)
-	}
-	dec := json.NewDecoder(bytes.NewReader(j))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return nil
-	}
-	out, err := marshal(v)
-	if err != nil {
-		return nil
-	}
-	return bytes.TrimSpace(out)
 }

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -15,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // model makes a model for an endpoint whose connections end with the test.
 func model(t testing.TB, api string, e providertest.Endpoint) *openai.Model {
 	t.Helper()
-	m, err := openai.New(openai.Config{Name: "test", BaseURL: e.URL + "/v1/", Key: e.Key, API: api, Headers: e.Headers, Idle: e.Idle})
+	m, err := openai.New(openai.Config{Name: "test", BaseURL: e.URL + "/v1/", Key: e.Key, Headers: e.Headers, Idle: e.Idle}, api)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,4 +36,10 @@ func TestResponsesKeepTheContractOfAModel(t *testing.T) {
 		Wire: providertest.OpenAIResponses{},
 		New:  func(t testing.TB, e providertest.Endpoint) session.Model { return model(t, openai.Responses, e) },
 	})
+}
+
+func TestAnUnknownAPIIsRefused(t *testing.T) {
+	if _, err := openai.New(openai.Config{Name: "mine", BaseURL: "http://host"}, "openai-telepathy"); err == nil || !strings.Contains(err.Error(), "mine") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -1,4 +1,4 @@
-package anthropic
+package modelhttp
 
 import (
 	"encoding/base64"
@@ -63,9 +63,9 @@ var credentials = sync.OnceValue(func() *regexp.Regexp { // compiled with the fi
 	return regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9+/=._~-]{6,}|\b(sk|pk|rk)-[A-Za-z0-9_-]{8,}|://[^/\s@"']+@`)
 })
 
-// line makes text from outside fit to be shown: one line, short, without secrets and control characters.
-func (m *Model) line(text string) string {
-	text = m.clean(text)
+// Line makes text from outside fit to be shown: one line, short, without secrets and control characters.
+func (e *Endpoint) Line(text string) string {
+	text = e.clean(text)
 	text = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
@@ -83,8 +83,8 @@ func (m *Model) line(text string) string {
 }
 
 // clean takes the secrets out of a text.
-func (m *Model) clean(text string) string {
-	return credentials().ReplaceAllStringFunc(m.hide.Replace(text), func(found string) string {
+func (e *Endpoint) clean(text string) string {
+	return credentials().ReplaceAllStringFunc(e.hide.Replace(text), func(found string) string {
 		if strings.HasPrefix(found, "://") {
 			return "://" + hidden + "@"
 		}
@@ -96,11 +96,11 @@ func (m *Model) clean(text string) string {
 }
 
 // redacted is an error whose text holds no secrets, for a Cause: the log file shows it.
-func (m *Model) redacted(err error) error {
+func (e *Endpoint) redacted(err error) error {
 	if err == nil {
 		return nil
 	}
-	return safeError{m.line(err.Error()), err}
+	return safeError{e.Line(err.Error()), err}
 }
 
 // safeError does not unwrap, so that nobody comes by the text it hides; errors.Is still sees through it.

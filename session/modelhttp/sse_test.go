@@ -1,4 +1,4 @@
-package openai
+package modelhttp
 
 import (
 	"bytes"
@@ -20,10 +20,10 @@ func readEvents(t testing.TB, r io.Reader) (out []string, err error) {
 			return out, nil
 		case err != nil:
 			return out, err
-		case ev.comment:
+		case ev.Comment:
 			out = append(out, "#")
 		default:
-			out = append(out, ev.name+"|"+string(ev.data))
+			out = append(out, ev.Name+"|"+string(ev.Data))
 		}
 	}
 }

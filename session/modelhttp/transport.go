@@ -1,4 +1,4 @@
-package anthropic
+package modelhttp
 
 import (
 	"crypto/tls"

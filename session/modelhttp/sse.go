@@ -1,4 +1,4 @@
-package anthropic
+package modelhttp
 
 import (
 	"bytes"
@@ -10,11 +10,11 @@ import (
 // maxEvent bounds a line, and the data of one event, of a stream.
 const maxEvent = 16 << 20
 
-// event is one thing a stream says: data with the name it goes under, or a comment.
-type event struct {
-	name    string
-	data    []byte // valid until the next call of next
-	comment bool
+// Event is one thing a stream says: data with the name it goes under, or a comment.
+type Event struct {
+	Name    string
+	Data    []byte // valid until the next call of Next
+	Comment bool
 }
 
 // events splits a byte stream into server-sent events. Lines end with LF, CRLF or CR and may come in pieces of any size; a byte order
@@ -39,7 +39,7 @@ type events struct {
 const readSize = 16 << 10
 
 // next returns the next event or comment. io.EOF is a clean end.
-func (e *events) next() (event, error) {
+func (e *events) next() (Event, error) {
 	if e.done {
 		e.done, e.open, e.data, e.name = false, false, e.data[:0], e.name[:0]
 	}
@@ -49,7 +49,7 @@ func (e *events) next() (event, error) {
 			if errors.Is(err, io.EOF) && e.open {
 				return e.dispatch(), nil
 			}
-			return event{}, err
+			return Event{}, err
 		}
 		if len(line) == 0 {
 			if e.open {
@@ -62,14 +62,14 @@ func (e *events) next() (event, error) {
 		value = bytes.TrimPrefix(value, space)
 		switch string(field) {
 		case "":
-			return event{comment: true}, nil
+			return Event{Comment: true}, nil
 		case "data":
 			if e.open {
 				e.data = append(e.data, '\n')
 			}
 			e.data, e.open = append(e.data, value...), true
 			if len(e.data) > maxEvent {
-				return event{}, fmt.Errorf("an event of the stream is longer than %d bytes", maxEvent)
+				return Event{}, fmt.Errorf("an event of the stream is longer than %d bytes", maxEvent)
 			}
 		case "event":
 			e.name = append(e.name[:0], value...)
@@ -83,9 +83,9 @@ var (
 	mark  = []byte("\xEF\xBB\xBF")
 )
 
-func (e *events) dispatch() event {
+func (e *events) dispatch() Event {
 	e.done = true
-	return event{name: string(e.name), data: e.data}
+	return Event{Name: string(e.name), Data: e.data}
 }
 
 // line returns the next line without its end; it is valid until the next call.

@@ -1,0 +1,162 @@
+package modelhttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+)
+
+// retryCap bounds what a provider may ask us to wait.
+const retryCap = 60 * time.Second
+
+// network is a request that got no answer.
+func (e *Endpoint) network(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		if errors.Is(cause, errIdle) {
+			return &session.ModelError{Fault: session.FaultTimeout, Message: "The provider at " + e.host + " did not answer in time.", Cause: cause}
+		}
+		return cause
+	}
+	out := &session.ModelError{Fault: session.FaultNetwork, Cause: e.redacted(err)}
+	timeout, timed := errors.AsType[net.Error](err)
+	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	_, dns := errors.AsType[*net.DNSError](err)
+	host := e.host
+	switch {
+	case cert:
+		out.Message = "The certificate of " + host + " cannot be verified; for an own authority set caFile."
+	case timed && timeout.Timeout():
+		out.Fault, out.Message = session.FaultTimeout, "The connection to "+host+" timed out."
+	case dns:
+		out.Message = "The host " + host + " cannot be found; check baseUrl and the network."
+	case strings.Contains(err.Error(), "refused"): // the word of every system, whatever its number
+		out.Message = "Nothing listens at " + host + "; is the server running?"
+	default:
+		out.Message = "The connection to " + host + " failed: " + innermost(err)
+	}
+	out.Message = e.Line(out.Message)
+	return out
+}
+
+func innermost(err error) string {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err.Error()
+		}
+		err = inner
+	}
+}
+
+// Told is an error in the provider's words.
+type Told struct {
+	Message string
+	Kind    string // its types and codes
+	Code    string // why, where the kind is too wide
+	Status  int    // HTTP; 0 inside a stream that names none
+}
+
+// refused is an answer that is not what was asked for.
+func (e *Endpoint) refused(resp *http.Response, body []byte) error {
+	t, ok := e.api.Parse(body)
+	if resp.StatusCode != http.StatusOK {
+		t.Status = resp.StatusCode
+	}
+	if !ok || t.Message == "" {
+		switch {
+		case resp.StatusCode == http.StatusOK && !ok:
+			return &session.ModelError{
+				Fault: session.FaultBadReply, Status: 200, Message: e.Line("The endpoint answered with " + contentType(resp) + " instead of an event stream; check baseUrl."),
+			}
+		case resp.StatusCode >= 300 && resp.StatusCode < 400:
+			return &session.ModelError{Fault: session.FaultRejected, Status: resp.StatusCode, Message: "The endpoint redirects elsewhere; set baseUrl to where it leads."}
+		}
+		t.Message = strconv.Itoa(resp.StatusCode) + " " + http.StatusText(resp.StatusCode)
+		if text := strings.TrimSpace(string(body)); text != "" && !strings.HasPrefix(text, "<") && !ok {
+			t.Message += ": " + text
+		}
+	}
+	err := e.fault(t, retryAfter(resp.Header, time.Now()))
+	for _, name := range []string{"Request-Id", "X-Request-Id"} {
+		if id := resp.Header.Get(name); id != "" {
+			err.Cause = e.redacted(errors.New("request " + id)) // what the provider's support asks for
+		}
+	}
+	return err
+}
+
+func contentType(resp *http.Response) string {
+	t, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
+	if t == "" {
+		return "no content type"
+	}
+	return protocol.Prefix(t, 60)
+}
+
+// fault is an error the provider told.
+func (e *Endpoint) fault(t Told, after time.Duration) *session.ModelError {
+	err := &session.ModelError{Fault: e.api.Sort(t, after), Status: t.Status, Message: e.Line(t.Message), RetryAfter: after}
+	if err.Message == "" {
+		err.Message = "The provider refused the request without saying why."
+	}
+	return err
+}
+
+// ByStatus sorts a fault by its HTTP status alone; 0 and whatever says nothing of its own are FaultRejected.
+func ByStatus(status int) session.Fault {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return session.FaultAuth
+	case status == http.StatusNotFound:
+		return session.FaultModel
+	case status == http.StatusTooManyRequests:
+		return session.FaultRate
+	case status == http.StatusRequestTimeout, status == http.StatusGatewayTimeout:
+		return session.FaultTimeout
+	case status >= 500:
+		return session.FaultServer
+	}
+	return session.FaultRejected
+}
+
+// Has tells whether one of the words is in a text, which is in lower case as they are.
+func Has(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// retryAfter reads what the provider asks to wait, at most 60 s: milliseconds, seconds or a date. Nonsense and the past are 0.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if d := span(h.Get("Retry-After-Ms"), time.Millisecond); d > 0 {
+		return d
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if d := span(v, time.Second); d > 0 {
+		return d
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date // by the server's own clock: ours may be off
+	}
+	return min(max(at.Sub(now), 0), retryCap)
+}
+
+func span(v string, unit time.Duration) time.Duration {
+	n, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+	if err != nil || math.IsNaN(n) || n <= 0 {
+		return 0
+	}
+	return time.Duration(min(n*float64(unit), float64(retryCap)))
+}

@@ -55,6 +55,7 @@ func acpCommand(std *streams) *cobra.Command {
 
 func serveACP(ctx context.Context, std *streams, f *common, trace bool) error {
 	ignorePipe()
+	wire := wireOf(std.out)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(40) // as for app-server: memory matters more here than collector time
 	}
@@ -78,7 +79,7 @@ func serveACP(ctx context.Context, std *streams, f *common, trace bool) error {
 		Sessions: cfg.Sessions, Version: cfg.Version, Log: cfg.Log, ErrorID: cfg.ErrorID, Resolve: cfg.Resolve, Policy: cfg.Policy, Undo: cfg.Undo,
 		Guide: cfg.Guide, Images: p.takesImages,
 	})
-	if err := d.Serve(ctx, std.in, std.out); err != nil {
+	if err := d.Serve(ctx, std.in, wire); err != nil {
 		p.log.Warn("graceful end", "err", err)
 	}
 	return nil

@@ -223,7 +223,7 @@ func (s *Session) AnswerQuestion(callID, text string, done func(error)) {
 // another process runs the turn, the answer goes there as a letter.
 func (s *Session) resolve(open *OpenTurn, a *Action, b protocol.Body, got answer, l letter, done func(error)) {
 	turn, id := open.ID, a.ID
-	if run := s.run; run != nil && run.ID == turn {
+	if run := s.lane.run; run != nil && run.ID == turn {
 		s.append(lines(turn, b), func(_ Seq, err error) {
 			if ch := run.answers[id]; err == nil && ch != nil {
 				delete(run.answers, id)

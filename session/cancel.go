@@ -26,8 +26,8 @@ func (s *Session) cancel(r CancelRequest, done func(error)) {
 	if s.cancelLane(r, done) {
 		return
 	}
-	if s.starting != nil {
-		s.onStart = append(s.onStart, func() { s.cancel(r, done) })
+	if s.lane.starting != nil {
+		s.lane.later(func() { s.cancel(r, done) })
 		return
 	}
 	open := s.next.Serial
@@ -38,7 +38,7 @@ func (s *Session) cancel(r CancelRequest, done func(error)) {
 	case open == nil && r.Turn != "":
 		done(protocol.Errorf(protocol.TurnNotActive, "The requested turn is no longer active."))
 		return
-	case open == nil && (s.noticeDue() || s.scoped != nil): // only a continuation is due: it is held
+	case open == nil && (s.noticeDue() || s.scope.prompt != nil): // only a continuation is due: it is held
 		s.holdContinuations(done)
 		return
 	case open == nil && s.goalDue(): // only a continuation is due: it is held
@@ -52,7 +52,7 @@ func (s *Session) cancel(r CancelRequest, done func(error)) {
 	case open == nil:
 		done(errNoTurn())
 		return
-	case open.Cancel != nil && s.run != nil:
+	case open.Cancel != nil && s.lane.run != nil:
 		done(nil) // it is being cancelled already
 		return
 	}
@@ -61,7 +61,7 @@ func (s *Session) cancel(r CancelRequest, done func(error)) {
 	}
 	c := &protocol.CancelRequested{}
 	c.More.Reason, c.More.Given, c.More.Surface, c.More.Hold = r.Reason, r.Given, r.Surface, true
-	run := s.run
+	run := s.lane.run
 	if run != nil && run.ID == open.ID {
 		s.append(lines(open.ID, c), func(_ Seq, err error) { done(err) })
 		run.cancel(errCancelled) // at once: the fact is ahead of whatever the turn still records

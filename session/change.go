@@ -41,12 +41,12 @@ func (s *Session) change(c Change, done func(Selection, string, error)) {
 			b.SelectionSource = "session"
 		}
 		// The mode is looked at before each call, the others when a turn begins.
-		if (c.Provider != nil || c.Model != nil || c.Effort != nil) && (s.run != nil || s.starting != nil) {
+		if (c.Provider != nil || c.Model != nil || c.Effort != nil) && !s.lane.free() {
 			b.Applies = "next_turn"
 		}
 		return b, sel
 	}
-	if s.draft && s.starting == nil {
+	if s.draft && s.lane.starting == nil {
 		b, sel := body()
 		s.next.Sel, s.shown.Sel = sel, sel
 		s.announce(b)
@@ -68,7 +68,7 @@ func (s *Session) Rename(name string, done func(title string, err error)) {
 	name = strings.TrimSpace(strings.ToValidUTF8(name, "\uFFFD"))
 	if !s.post(func() {
 		b := &protocol.SessionRenamed{Name: name, Title: name}
-		if s.draft && s.starting == nil {
+		if s.draft && s.lane.starting == nil {
 			s.next.Title, s.next.Renamed = name, true
 			s.shown.Title, s.shown.Renamed = name, true
 			s.announce(b)
@@ -96,7 +96,7 @@ func (s *Session) Fork(ctx context.Context, before string) (*Session, error) {
 		switch {
 		case s.draft:
 			done(protocol.Errorf(protocol.InvalidRequest, "Cannot fork a draft session."))
-		case s.run != nil || s.starting != nil || s.shown.Serial != nil:
+		case !s.lane.free() || s.shown.Serial != nil:
 			done(protocol.Errorf(protocol.TurnActive, "Cannot fork a session while a turn is active."))
 		default:
 			st, head = *s.shown, s.shown.Head

@@ -191,7 +191,7 @@ func (s *Session) retryLater(e *ending) {
 	}
 	s.unsettled = e
 	s.after(time.Second, func() {
-		if s.unsettled != e || s.starting != nil || s.run != nil {
+		if s.unsettled != e || !s.lane.free() {
 			return
 		}
 		s.settleOpen(nil, func(err error) {
@@ -208,7 +208,7 @@ func (s *Session) retryLater(e *ending) {
 // The lease is held.
 func (s *Session) settleOpen(cancel *ending, then func(error)) {
 	open := s.next.Serial
-	if open == nil || s.run != nil {
+	if open == nil || s.lane.run != nil {
 		s.unsettled = nil
 		then(nil)
 		return

@@ -428,7 +428,7 @@ func (s *Session) Compact(done func(Outcome, error)) *Prompt {
 	p := &Prompt{s: s, req: PromptRequest{compact: true}, done: []func(Outcome, error){done}}
 	if !s.post(func() {
 		switch {
-		case s.run != nil || s.starting != nil || len(s.queue) > 0:
+		case s.lane.busy():
 			p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Cannot compact context while a turn is active."))
 		case s.draft || s.next.FreshCompaction || s.next.Messages == 0:
 			p.finish(Outcome{}, protocol.Errorf(protocol.InvalidRequest, "Not enough messages to compact. Send a message first."))

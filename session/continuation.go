@@ -10,7 +10,7 @@ var errNothingDue = errors.New("nothing is due")
 
 // noticeDue reports whether a continuation turn is to tell the model of tasks that ended here.
 func (s *Session) noticeDue() bool {
-	return s.noticing && !s.stopping && !s.removed && !s.next.Held && s.next.Serial == nil && len(s.next.untold()) > 0
+	return s.jobs.notice && !s.stopping && !s.removed && !s.next.Held && s.next.Serial == nil && len(s.next.untold()) > 0
 }
 
 // taskTurn starts the continuation turn that is due; false when none is.
@@ -19,17 +19,17 @@ func (s *Session) taskTurn() bool {
 		return false
 	}
 	p := &Prompt{s: s, req: PromptRequest{task: true}}
-	if s.scoped != nil {
-		p.scope = s.scoped.scope
+	if s.scope.prompt != nil {
+		p.scope = s.scope.prompt.scope
 	}
 	p.done = []func(Outcome, error){func(o Outcome, err error) {
 		if errors.Is(err, errNothingDue) {
-			s.noticing = false
+			s.jobs.notice = false
 			s.checkScope()
 			return
 		}
 		if err != nil {
-			s.noticing = false // with the next action
+			s.jobs.notice = false // with the next action
 			s.append(lines("", &protocol.TaskContinuationFailed{Error: messageOf(err)}), nil)
 			s.log().Warn("continuation", "session", s.ID, "err", err)
 			o = Outcome{Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: protocol.FailInternal, Message: messageOf(err)}}

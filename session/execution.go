@@ -222,9 +222,8 @@ func (s *Session) enqueue(turn TurnID, req *ExecutionRequest) {
 			s.log().Warn("execution did not start", "session", s.ID, "turn", turn, "err", err)
 		}
 	}}}
-	if s.run != nil || s.starting != nil || len(s.queue) > 0 || s.waitsForAnswer() {
-		s.queue = append(s.queue, p)
-		s.tellPositions()
+	if s.lane.busy() || s.waitsForAnswer() {
+		s.lane.join(p)
 		return
 	}
 	s.begin(p)
@@ -347,19 +346,15 @@ func (s *Session) cancelLane(r CancelRequest, done func(error)) bool {
 		return true
 	}
 	open := s.next.turn(r.Turn)
-	if open == nil || open != s.next.Serial && !open.Parallel && s.starting != nil && s.starting.req.exec == r.Turn {
+	if open == nil || open != s.next.Serial && !open.Parallel && s.lane.starting != nil && s.lane.starting.req.exec == r.Turn {
 		return false
 	}
 	if open == s.next.Serial {
 		return false
 	}
-	for i, p := range s.queue {
-		if p.req.exec == r.Turn {
-			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
-			p.withdraw(stopCancelled)
-			s.tellPositions()
-			break
-		}
+	if p := s.lane.execution(r.Turn); p != nil {
+		s.lane.leave(p)
+		p.withdraw(stopCancelled)
 	}
 	delete(s.exec.setups, r.Turn)
 	s.withLease(func(err error) { // it stands in line, or its process is gone, or another one has it

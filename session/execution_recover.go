@@ -73,7 +73,7 @@ func (ss *Sessions) recoverSession(ctx context.Context, id SessionID, r Recovery
 // recoverOpen works off the open executions of a session nobody else has. The lease is held.
 func (s *Session) recoverOpen(r Recovery, done func(error)) {
 	var ends []*ending
-	if t := s.next.Serial; t != nil && s.run == nil && t.Surface == protocol.SurfacePortable && !t.waiting() {
+	if t := s.next.Serial; t != nil && s.lane.run == nil && t.Surface == protocol.SurfacePortable && !t.waiting() {
 		ends = append(ends, lostEnding(t))
 	}
 	for id, t := range s.next.Parallel {
@@ -176,7 +176,7 @@ func (ss *Sessions) working(ctx context.Context) bool {
 					works = true
 				}
 			}
-			if t := s.next.Serial; s.run != nil && t != nil && !t.waiting() {
+			if t := s.next.Serial; s.lane.run != nil && t != nil && !t.waiting() {
 				works = true
 			}
 			done(nil)

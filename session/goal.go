@@ -29,7 +29,7 @@ const (
 // disk. TurnActive while a turn runs.
 func (s *Session) SetGoal(objective string, maxTurns int, legacy bool, done func(*protocol.Goal, error)) {
 	s.goalCall(done, func() {
-		if s.run != nil || s.starting != nil || len(s.queue) > 0 {
+		if s.lane.busy() {
 			done(nil, protocol.Errorf(protocol.TurnActive, "Cannot replace a goal while a turn is active."))
 			return
 		}
@@ -120,7 +120,7 @@ func goalUpdated(g *protocol.Goal, legacy bool) *protocol.GoalUpdated {
 
 // cancelForGoal cancels the running turn because its goal was paused or cleared.
 func (s *Session) cancelForGoal(reason string) {
-	if s.run != nil || s.starting != nil {
+	if !s.lane.free() {
 		s.cancel(CancelRequest{Reason: reason, Surface: "rind"}, func(error) {})
 	}
 }

@@ -24,11 +24,11 @@ type InputResult struct {
 func (s *Session) activeTurn(turn TurnID) (*OpenTurn, error) {
 	open := s.next.Serial
 	switch {
-	case turn != "" && (s.run == nil || open == nil || open.ID != turn):
+	case turn != "" && (s.lane.run == nil || open == nil || open.ID != turn):
 		return nil, protocol.Errorf(protocol.TurnNotActive, "The requested turn is no longer active.")
-	case s.run == nil || open == nil:
+	case s.lane.run == nil || open == nil:
 		return nil, protocol.Errorf(protocol.TurnNotActive, "Session execution is not active.")
-	case s.run.ending || open.Cancel != nil:
+	case s.lane.run.ending || open.Cancel != nil:
 		return nil, protocol.Errorf(protocol.TurnNotActive, "No active turn accepts queued input.")
 	}
 	return open, nil
@@ -68,7 +68,7 @@ func (s *Session) Enqueue(mode, input string, turn TurnID, done func(InputResult
 		res := InputResult{ID: b.More.InputID, Mode: mode, Input: input, Pending: len(waiting) + 1}
 		s.append(lines(open.ID, b), func(_ Seq, err error) {
 			if err == nil {
-				s.release(func(w *taskWait) bool { return w.tool }) // what waits lets the input be delivered
+				s.jobs.release(func(w *taskWait) bool { return w.tool }) // what waits lets the input be delivered
 			}
 			done(res, err)
 		})

@@ -2,10 +2,61 @@ package session
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
+
+// jobs are the processes of a session's background tasks in this process of ours, and who waits for them. They belong to the session's
+// goroutine.
+type jobs struct {
+	live     map[string]*liveTask // by task id
+	ended    []*liveTask          // the newest: their output can still be read
+	readTo   map[string]int64     // offsets the model has read output to, by task id
+	reserved int                  // places that calls may still take
+	waits    []*taskWait
+	notice   bool // one ended here, and the model may have to be told
+}
+
+func newJobs() jobs { return jobs{live: map[string]*liveTask{}, readTo: map[string]int64{}} }
+
+func (j *jobs) busy() bool { return len(j.live) > 0 || j.reserved > 0 }
+
+// room reports whether one more may be started.
+func (j *jobs) room() bool { return len(j.live)+j.reserved < maxTasks }
+
+// retire moves one that has ended to those whose output can still be read.
+func (j *jobs) retire(t *liveTask) {
+	delete(j.live, t.id)
+	j.ended = append(j.ended[max(0, len(j.ended)-keptOutputs+1):], t)
+}
+
+// job is the process of a task that runs here or ended here a while ago; nil for none.
+func (j *jobs) job(id string) Job {
+	if t := j.live[id]; t != nil {
+		return t.job
+	}
+	for _, t := range j.ended {
+		if t.id == id {
+			return t.job
+		}
+	}
+	return nil
+}
+
+// release ends the waits that match, and reports whether there were any.
+func (j *jobs) release(match func(*taskWait) bool) bool {
+	n := len(j.waits)
+	j.waits = slices.DeleteFunc(j.waits, func(w *taskWait) bool {
+		if !match(w) {
+			return false
+		}
+		close(w.released)
+		return true
+	})
+	return len(j.waits) < n
+}
 
 // liveTask is a task whose process runs here. Its goroutine watches the process and ends with it.
 type liveTask struct {
@@ -32,11 +83,11 @@ func (p *toolProgress) Reserve(spec JobSpec, now bool) (free func(), ok bool, er
 			done(errCancelled)
 			return
 		}
-		if len(s.jobs)+s.reserved >= maxTasks {
+		if !s.jobs.room() {
 			done(nil)
 			return
 		}
-		s.reserved++
+		s.jobs.reserved++
 		ok, p.holds = true, true
 		if !now {
 			done(nil)
@@ -45,7 +96,7 @@ func (p *toolProgress) Reserve(spec JobSpec, now bool) (free func(), ok bool, er
 		p.intent = s.newTask(&p.call, spec, protocol.TaskStarting)
 		s.append(s.taskLines(p.intent), func(_ Seq, err error) {
 			if err != nil {
-				s.reserved--
+				s.jobs.reserved--
 				p.intent, ok, p.holds = nil, false, false
 			}
 			done(err)
@@ -63,7 +114,7 @@ func (s *Session) unreserve(p *toolProgress) {
 		return
 	}
 	p.holds = false
-	s.reserved--
+	s.jobs.reserved--
 	if rec := p.intent; rec != nil {
 		p.intent = nil
 		rec.Status, rec.Reason, rec.FinishedAt = protocol.TaskCancelled, "It was not started.", unix(s.all.now())
@@ -74,7 +125,7 @@ func (s *Session) unreserve(p *toolProgress) {
 
 // callOver forgets what a call held that has come back: its wait, and a place for a task that it neither took nor gave back.
 func (s *Session) callOver(p *toolProgress) {
-	s.release(func(w *taskWait) bool { return w.call == p.call.ID && w.task == "" })
+	s.jobs.release(func(w *taskWait) bool { return w.call == p.call.ID && w.task == "" })
 	s.unreserve(p)
 }
 
@@ -98,7 +149,7 @@ func (p *toolProgress) HandOff(job Job, spec JobSpec) (string, error) {
 				p.intent = nil
 				if p.holds {
 					p.holds = false
-					s.reserved--
+					s.jobs.reserved--
 				}
 				s.watchJob(&liveTask{id: id, job: job, ended: make(chan struct{})})
 			}
@@ -110,7 +161,7 @@ func (p *toolProgress) HandOff(job Job, spec JobSpec) (string, error) {
 
 // watchJob makes a job a live task of the session.
 func (s *Session) watchJob(t *liveTask) {
-	s.jobs[t.id] = t
+	s.jobs.live[t.id] = t
 	if s.stopping {
 		s.endJob(t, protocol.ReasonShutdown)
 	}
@@ -153,7 +204,7 @@ func (s *Session) measure(t *liveTask, rec *protocol.Task) {
 
 // noteOutput tells the newest output of a running task.
 func (s *Session) noteOutput(t *liveTask, n int64) {
-	if s.jobs[t.id] != t || n == t.noted || !s.leased || s.stopping {
+	if s.jobs.live[t.id] != t || n == t.noted || !s.leased || s.stopping {
 		return
 	}
 	t.noted = n
@@ -163,7 +214,7 @@ func (s *Session) noteOutput(t *liveTask, n int64) {
 
 // jobEnded records how a task ended.
 func (s *Session) jobEnded(t *liveTask) {
-	if s.jobs[t.id] != t {
+	if s.jobs.live[t.id] != t {
 		return
 	}
 	rec := s.record(t)
@@ -189,12 +240,11 @@ func (s *Session) jobRecorded(t *liveTask, rec *protocol.Task, err error) {
 	if err != nil {
 		s.log().Warn("record the end of a task", "session", s.ID, "task", t.id, "err", err)
 	}
-	delete(s.jobs, t.id)
+	s.jobs.retire(t)
 	t.job.Close()
-	s.endedJobs = append(s.endedJobs[max(0, len(s.endedJobs)-keptOutputs+1):], t)
 	close(t.ended)
-	s.release(func(w *taskWait) bool { return w.task == t.id })
-	s.noticing = s.noticing || rec.Notify == protocol.NotifyOnExit
+	s.jobs.release(func(w *taskWait) bool { return w.task == t.id })
+	s.jobs.notice = s.jobs.notice || rec.Notify == protocol.NotifyOnExit
 	s.nextPrompt()
 }
 
@@ -211,7 +261,7 @@ func (s *Session) endJob(t *liveTask, reason string) {
 // loseTasks records as lost what a dead process left running. The lease is held.
 func (s *Session) loseTasks() {
 	for _, t := range s.next.Tasks {
-		if t.Task.Live() && s.jobs[t.Task.TaskID] == nil && !s.intended(t.Task.TaskID) {
+		if t.Task.Live() && s.jobs.live[t.Task.TaskID] == nil && !s.intended(t.Task.TaskID) {
 			rec := t.Task
 			rec.Status, rec.Reason, rec.FinishedAt = protocol.TaskLost, "The runtime that ran it stopped.", unix(s.all.now())
 			s.append(s.taskLines(&rec), nil)
@@ -222,27 +272,14 @@ func (s *Session) loseTasks() {
 // intended reports whether a task is just being started here.
 func (s *Session) intended(id string) bool {
 	t := s.next.task(id)
-	return t != nil && t.Task.Status == protocol.TaskStarting && s.reserved > 0
-}
-
-// jobOf is the process of a task that runs here or ended here a while ago: its output is still there. nil for none.
-func (s *Session) jobOf(id string) Job {
-	if t := s.jobs[id]; t != nil {
-		return t.job
-	}
-	for _, t := range s.endedJobs {
-		if t.id == id {
-			return t.job
-		}
-	}
-	return nil
+	return t != nil && t.Task.Status == protocol.TaskStarting && s.jobs.reserved > 0
 }
 
 // CancelTask ends a task; done runs with its record once the end is confirmed. One that has ended stays as it is.
 func (s *Session) CancelTask(id string, done func(protocol.Task, error)) {
 	if !s.post(func() {
 		v := &View{State: s.shown, Session: s, Draft: s.draft, s: s}
-		t := s.jobs[id]
+		t := s.jobs.live[id]
 		if t == nil {
 			rec, err := v.Task(id)
 			if err == nil && rec.Live() {

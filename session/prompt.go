@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -104,13 +105,12 @@ func (s *Session) prompt(p *Prompt) {
 		s.resume(p)
 		return
 	}
-	if s.run != nil || s.starting != nil || len(s.queue) > 0 && !s.waitsForAnswer() {
-		if s.editorPrompts() >= maxWaiting {
+	if !s.lane.free() || len(s.lane.line) > 0 && !s.waitsForAnswer() {
+		if s.lane.editors() >= maxWaiting {
 			p.finish(Outcome{}, protocol.Errorf(protocol.SessionBusy, "Too many prompts are waiting for this session (maximum %d).", maxWaiting))
 			return
 		}
-		s.queue = append(s.queue, p)
-		s.tellPositions()
+		s.lane.join(p)
 		return
 	}
 	s.begin(p)
@@ -148,6 +148,10 @@ func (s *Session) repeated(p *Prompt) bool {
 
 // again answers a prompt whose turn was accepted before: its outcome, waiting for it, or going on with it after a crash.
 func (s *Session) again(p *Prompt, turn TurnID) {
+	if s.lane.starting != nil { // it may close that turn
+		s.lane.later(func() { s.again(p, turn) })
+		return
+	}
 	if open := s.next.Serial; open != nil && open.ID == turn {
 		s.resumeTurn(p, open)
 		return
@@ -164,27 +168,21 @@ func (p *Prompt) Withdraw(reason string, done func(error)) {
 }
 
 func (s *Session) withdraw(p *Prompt, reason string, done func(error)) {
-	for i, q := range s.queue {
-		if q == p {
-			s.queue = append(s.queue[:i:i], s.queue[i+1:]...)
-			p.withdraw(stopCancelled)
-			s.tellPositions()
-			s.settleDown()
-			done(nil)
-			return
-		}
-	}
 	switch {
+	case s.lane.leave(p):
+		p.withdraw(stopCancelled)
+		s.settleDown()
+		done(nil)
 	case p.ended:
 		done(errNoTurn())
-	case s.starting == p:
-		s.onStart = append(s.onStart, func() { s.withdraw(p, reason, done) })
-	case s.scoped == p && s.run == nil && s.starting == nil:
+	case s.lane.starting == p:
+		s.lane.later(func() { s.withdraw(p, reason, done) })
+	case s.scope.prompt == p && s.lane.free():
 		s.endScope(Outcome{Outcome: OutcomeCancelled, Stop: stopCancelled, Reason: reason})
 		done(nil)
-	case s.scoped == p:
+	case s.scope.prompt == p:
 		s.cancel(CancelRequest{Reason: reason}, done)
-	case p.turn != nil && s.run == p.turn:
+	case p.turn != nil && s.lane.run == p.turn:
 		s.cancel(CancelRequest{Turn: p.turn.ID, Reason: reason}, done)
 	default:
 		done(errNoTurn())
@@ -194,11 +192,8 @@ func (s *Session) withdraw(p *Prompt, reason string, done func(error)) {
 // WithdrawWaiting takes the prompts of a connection that ended back, when they have not started.
 func (p *Prompt) WithdrawWaiting() {
 	p.s.post(func() {
-		for _, q := range p.s.queue {
-			if q == p {
-				p.s.withdraw(p, protocol.ReasonUser, func(error) {})
-				return
-			}
+		if slices.Contains(p.s.lane.line, p) {
+			p.s.withdraw(p, protocol.ReasonUser, func(error) {})
 		}
 	})
 }

@@ -7,11 +7,11 @@ import (
 // resume answers a prompt that goes on with the open turn.
 func (s *Session) resume(p *Prompt) {
 	none := protocol.Errorf(protocol.TurnNotActive, "No recoverable turn is available.")
-	if s.run != nil || s.starting != nil || s.draft {
+	if !s.lane.free() || s.draft {
 		p.finish(Outcome{}, none)
 		return
 	}
-	s.starting = p
+	s.lane.start(p)
 	s.withLease(func(err error) {
 		open := s.next.Serial
 		if err == nil && (open == nil || open.Operation != protocol.OpPrompt) {
@@ -21,29 +21,29 @@ func (s *Session) resume(p *Prompt) {
 			s.notStarted(p, err)
 			return
 		}
-		s.starting = nil
+		s.lane.starting = nil
 		s.resumeTurn(p, open)
 	})
 }
 
 // resumeTurn goes on with an open turn, or waits with it for its answer.
 func (s *Session) resumeTurn(p *Prompt, open *OpenTurn) {
-	if s.run != nil && s.run.ID == open.ID || open.waiting() {
+	if s.lane.run != nil && s.lane.run.ID == open.ID || open.waiting() {
 		s.watch(open.ID, func(o Outcome) { p.finish(o, nil) })
-		if s.run == nil {
+		if s.lane.run == nil {
 			s.startOver(nil)
 			s.settleDown()
 		}
 		return
 	}
-	s.starting = p
+	s.lane.start(p)
 	s.withLease(func(err error) {
 		if err != nil {
 			s.notStarted(p, err)
 			return
 		}
 		if open = s.next.Serial; open == nil {
-			s.starting = nil
+			s.lane.starting = nil
 			s.again(p, p.lastTurn(s))
 			s.startOver(nil)
 			return
@@ -99,7 +99,7 @@ func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
 
 // revive goes on with a waiting turn after its answer, when the process that asked is gone: no second turn_started.
 func (s *Session) revive(open *OpenTurn) {
-	if s.run != nil || s.starting != nil {
+	if !s.lane.free() {
 		return
 	}
 	t := newTurn(s, open.ID, nil, s.next.Sel)

@@ -1,17 +1,23 @@
 package session
 
-import (
-	"github.com/rind-dev/rind/protocol"
-)
+import "github.com/rind-dev/rind/protocol"
 
+// requestScope is a request scope (docs/protocol/rind-v2.md section 4.3) whose turn is over while something of it is to come: background tasks
+// whose ends the model is told of in further turns.
+type requestScope struct {
+	prompt *Prompt // not answered yet; nil: none is open
+	last   Outcome // what it will be answered with
+}
+
+// scopeOpen reports whether the prompt of a request scope has no answer yet.
 func (s *Session) scopeOpen() bool {
 	open := func(p *Prompt) bool { return p != nil && p.req.Scope && !p.ended }
-	for _, p := range s.queue {
+	for _, p := range s.lane.line {
 		if open(p) {
 			return true
 		}
 	}
-	return s.scoped != nil || open(s.starting) || s.run != nil && open(s.run.prompt)
+	return s.scope.prompt != nil || open(s.lane.starting) || s.lane.run != nil && open(s.lane.run.prompt)
 }
 
 // scopeBusy reports whether something of a request scope is still to come.
@@ -21,7 +27,7 @@ func (s *Session) scopeBusy(scope string) bool {
 		if rec.RequestID != scope || rec.Notify != protocol.NotifyOnExit {
 			continue
 		}
-		if rec.Live() && s.jobs[rec.TaskID] != nil || !rec.Live() && !t.Told && rec.Status != protocol.TaskCancelled && s.noticing {
+		if rec.Live() && s.jobs.live[rec.TaskID] != nil || !rec.Live() && !t.Told && rec.Status != protocol.TaskCancelled && s.jobs.notice {
 			return true
 		}
 	}
@@ -33,35 +39,35 @@ func (s *Session) hold(p *Prompt, o Outcome) bool {
 	if p.scope == "" || !p.req.Scope || o.Outcome != OutcomeCompleted || s.stopping || !s.scopeBusy(p.scope) {
 		return false
 	}
-	s.scoped, s.scopeLast = p, o
+	s.scope.prompt, s.scope.last = p, o
 	return true
 }
 
 // scopeWent goes on with the open scope after a continuation turn ended.
 func (s *Session) scopeWent(o Outcome) {
-	if s.scoped == nil {
+	if s.scope.prompt == nil {
 		return
 	}
 	if o.Outcome != OutcomeCompleted {
 		s.endScope(o)
 		return
 	}
-	s.scopeLast.Answer, s.scopeLast.Seq = o.Answer, o.Seq
+	s.scope.last.Answer, s.scope.last.Seq = o.Answer, o.Seq
 	s.checkScope()
 }
 
 // checkScope answers the open scope once nothing of it is to come.
 func (s *Session) checkScope() {
-	if s.scoped != nil && s.run == nil && s.starting == nil && !s.scopeBusy(s.scoped.scope) {
-		s.endScope(s.scopeLast)
+	if s.scope.prompt != nil && s.lane.free() && !s.scopeBusy(s.scope.prompt.scope) {
+		s.endScope(s.scope.last)
 	}
 }
 
 func (s *Session) endScope(o Outcome) {
-	p := s.scoped
-	s.scoped = nil
+	p := s.scope.prompt
+	s.scope.prompt = nil
 	if p != nil {
-		o.Turn = s.scopeLast.Turn
+		o.Turn = s.scope.last.Turn
 		p.finish(o, nil)
 	}
 }

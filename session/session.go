@@ -25,41 +25,36 @@ type Session struct {
 	tail *tail
 
 	// Owned by the goroutine.
+	refs      int
+	draft     bool // it has no log yet
+	removed   bool
+	stopping  bool
+	onQuiet   []func()
+	followers []*Follower
+
 	next, shown *State
-	past        *History // follows shown; nil until somebody needs it
-	draft       bool
-	removed     bool
-	lease       Lease
-	leased      bool
-	leasing     []func(error) // waiting for the lease
-	releasing   bool
-	granting    bool               // those who waited for the lease are being told
-	flights     []*flight          // appends not yet acknowledged, in order
-	failure     error              // an append failed; those behind it fail too
-	run         *Turn              // the serial turn this process runs
-	starting    *Prompt            // the prompt whose turn is being started
-	onStart     []func()           // to be done once starting is over
-	queue       []*Prompt          // waiting prompts
-	keyed       map[string]*Prompt // prompts with an idempotency key that have no answer yet
-	watchers    map[TurnID][]func(Outcome)
-	unsettled   *ending              // a terminal that could not be stored yet
-	reading     map[int64]bool       // letters being worked off
-	jobs        map[string]*liveTask // by task id
-	readTo      map[string]int64     // offsets of task output the model has read to
-	endedJobs   []*liveTask          // the newest that ended here: their output can still be read
-	reserved    int                  // places for tasks that calls may still take
-	waits       []*taskWait
-	noticing    bool    // a task ended here whose end the model may have to be told
-	scoped      *Prompt // of the open request scope, while its turn is over and something of it is to come
-	scopeLast   Outcome
-	driving     bool            // goal turns are started here
-	goalAfter   time.Time       // not before
-	answered    map[string]bool // approvals that have an answer on its way or in the log
-	refs        int
-	followers   []*Follower
-	stopping    bool
-	onQuiet     []func()
-	exec        executions
+	past        *History  // follows shown; nil until somebody needs it
+	flights     []*flight // appends not yet acknowledged, in order
+	failure     error     // an append failed; those behind it fail too
+
+	lease     Lease
+	leased    bool
+	leasing   []func(error) // waiting for the lease
+	releasing bool
+	granting  bool // those who waited for the lease are being told
+
+	lane      lane
+	keyed     map[string]*Prompt // prompts with an idempotency key that have no answer yet
+	watchers  map[TurnID][]func(Outcome)
+	unsettled *ending         // a terminal that could not be stored yet
+	answered  map[string]bool // approvals that have an answer on its way or in the log
+	reading   map[int64]bool  // letters being worked off
+	exec      executions
+
+	scope     requestScope
+	jobs      jobs
+	driving   bool      // goal turns are started here
+	goalAfter time.Time // not before
 }
 
 // Workspace is the folder the session is bound to: absolute, links resolved.
@@ -84,8 +79,8 @@ func (s *Session) post(f func()) bool { return s.box.post(f) }
 
 // busy reports whether there is work here: what a lease is held for.
 func (s *Session) busy() bool {
-	return s.run != nil || s.starting != nil || len(s.queue) > 0 || len(s.flights) > 0 || s.unsettled != nil || len(s.leasing) > 0 ||
-		s.goalDue() || len(s.jobs) > 0 || s.reserved > 0 || s.noticeDue() || s.exec.busy()
+	return s.lane.busy() || len(s.flights) > 0 || s.unsettled != nil || len(s.leasing) > 0 ||
+		s.goalDue() || s.jobs.busy() || s.noticeDue() || s.exec.busy()
 }
 
 func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && !s.leased && !s.releasing }

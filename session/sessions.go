@@ -163,7 +163,7 @@ func (ss *Sessions) Default(workspace string) Selection {
 func (ss *Sessions) newSession(id SessionID, st *State) *Session {
 	s := &Session{
 		ID: id, workspace: st.Workspace, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, shown: st, next: st.clone(), refs: 1,
-		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{}, jobs: map[string]*liveTask{}, readTo: map[string]int64{},
+		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{}, jobs: newJobs(),
 	}
 	s.tail.reset(st.Head)
 	return s
@@ -315,7 +315,7 @@ func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
 }
 
 func (s *Session) delete(done func(error)) {
-	if s.run != nil || s.starting != nil || len(s.queue) > 0 {
+	if s.lane.busy() {
 		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 		return
 	}
@@ -335,7 +335,7 @@ func (s *Session) delete(done func(error)) {
 			done(err)
 			return
 		}
-		if s.run != nil || s.starting != nil {
+		if !s.lane.free() {
 			done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 			return
 		}
@@ -430,20 +430,20 @@ func (ss *Sessions) Shutdown(ctx context.Context) error {
 func (s *Session) shutdown() {
 	s.stopping = true
 	s.refs = 0
-	for _, p := range s.queue {
+	for _, p := range s.lane.line {
 		p.withdraw(stopShutdown)
 	}
-	s.queue = nil
+	s.lane.line = nil
 	s.unsettled = nil // left to the next process
-	if s.run != nil {
-		s.run.stop()
+	if s.lane.run != nil {
+		s.lane.run.stop()
 	}
 	s.stopExecutions()
-	for _, t := range s.jobs {
+	for _, t := range s.jobs.live {
 		s.endJob(t, protocol.ReasonShutdown)
 	}
-	s.release(func(*taskWait) bool { return true })
-	if s.run == nil {
+	s.jobs.release(func(*taskWait) bool { return true })
+	if s.lane.run == nil {
 		s.endScope(Outcome{Outcome: OutcomeCancelled, Stop: stopShutdown, Reason: protocol.ReasonShutdown})
 	}
 	s.settleDown()

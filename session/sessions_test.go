@@ -93,6 +93,42 @@ func TestAnIdempotencyKeyDoesTheWorkOnceAlsoAfterARestart(t *testing.T) {
 	})
 }
 
+func TestARepeatedPromptBesideANewOneIsAnsweredWithTheEndTheNewOneGaveItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backing := memory.NewBacking()
+		stuck := &model{play: func(ctx context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
+			<-ctx.Done()
+			yield(session.Chunk{}, context.Cause(ctx))
+		}}
+		a := newHouse(t, backing.Open("a"), stuck)
+		s := a.draft()
+		req := session.PromptRequest{Input: "x", Surface: "rind", Key: "k", Digest: "d"}
+		ask(s, req)
+		synctest.Wait()
+		a.store.Kill()
+
+		m := answering()
+		b := newHouse(t, backing.Open("b"), m)
+		s2 := b.open(s.ID)
+		_, fresh := ask(s2, session.PromptRequest{Input: "y"})
+		_, again := ask(s2, req)
+		if o := <-fresh; o.err != nil || o.Outcome.Outcome != session.OutcomeCompleted {
+			t.Errorf("the new prompt ended as %+v", o)
+		}
+		if o := <-again; o.err != nil || o.Outcome.Outcome != session.OutcomeFailed || o.Fault == nil || o.Fault.Type != protocol.FailTurn {
+			t.Errorf("the repeated one ended as %+v", o)
+		}
+		if len(m.requests) != 1 {
+			t.Errorf("%d model requests, want that of the new prompt alone", len(m.requests))
+		}
+		checkLog(t, b)
+		b.close()
+		a.all.Shutdown(canceled())
+		_ = a.store.Close()
+		synctest.Wait()
+	})
+}
+
 func TestAForkHoldsTheMessagesBeforeItsPointAndNothingElse(t *testing.T) {
 	m := say(append(callChunks("c1", "look", `{}`), finish(session.FinishCalls)), []session.Chunk{text("first"), finish(session.FinishStop)}, []session.Chunk{text("later"), finish(session.FinishStop)})
 	bubble(t, m, []session.Tool{readTool("look", func() string { return "seen" })}, func(h *house) {

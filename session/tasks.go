@@ -157,7 +157,7 @@ func (s *Session) newTask(call *ToolCall, spec JobSpec, status string) *protocol
 
 // seen is a record as it is shown: a task whose owner is gone is lost, before that is recorded.
 func (v *View) seen(rec protocol.Task) protocol.Task {
-	if t := v.s.jobs[rec.TaskID]; t != nil {
+	if t := v.s.jobs.live[rec.TaskID]; t != nil {
 		v.s.measure(t, &rec)
 		return rec
 	}

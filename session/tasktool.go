@@ -166,15 +166,15 @@ func readTask(ctx context.Context, p *toolProgress, id string, from int64, chars
 		}
 	}
 	if !s.post(func() {
-		t := s.jobs[id]
+		t := s.jobs.live[id]
 		if from < 0 {
-			if from = s.readTo[id]; t == nil && s.shown.task(id) != nil && from >= s.shown.task(id).Task.Meta.TotalBytes {
+			if from = s.jobs.readTo[id]; t == nil && s.shown.task(id) != nil && from >= s.shown.task(id).Task.Meta.TotalBytes {
 				from = 0 // all of it was read: what the record holds is shown again
 			}
 		}
 		part, err := s.part(id, from, chars, waitTimeout)
 		if err == nil {
-			s.readTo[id] = part.Next
+			s.jobs.readTo[id] = part.Next
 		}
 		answer(part, err)
 	}) {

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"slices"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -23,23 +22,10 @@ func (p *toolProgress) Released() <-chan struct{} {
 
 // waitFor begins a wait. A steering input that is waiting already lets go of a tool's at once.
 func (s *Session) waitFor(w *taskWait) {
-	s.waits = append(s.waits, w)
+	s.jobs.waits = append(s.jobs.waits, w)
 	if w.tool && s.next.Serial != nil && len(s.next.Serial.Inputs) > 0 {
-		s.release(func(x *taskWait) bool { return x == w })
+		s.jobs.release(func(x *taskWait) bool { return x == w })
 	}
-}
-
-// release ends the waits that match, and reports whether there were any.
-func (s *Session) release(match func(*taskWait) bool) bool {
-	n := len(s.waits)
-	s.waits = slices.DeleteFunc(s.waits, func(w *taskWait) bool {
-		if !match(w) {
-			return false
-		}
-		close(w.released)
-		return true
-	})
-	return len(s.waits) < n
 }
 
 // TaskPart is a task with a part of its output.
@@ -72,7 +58,7 @@ func (s *Session) TailTask(id string, chars int, done func(protocol.Task, error)
 			done(rec, err)
 			return
 		}
-		if job := s.jobOf(id); job != nil {
+		if job := s.jobs.job(id); job != nil {
 			rec.Stdout, rec.Stderr = job.Tail(chars)
 			rec.Meta.Truncated = rec.Meta.OutputIncomplete || rec.Meta.TotalBytes > int64(len(rec.Stdout)+len(rec.Stderr))
 		} else {
@@ -95,7 +81,7 @@ func (s *Session) part(id string, from int64, chars int, reason string) (TaskPar
 	if !rec.Live() {
 		p.Reason = waitFinished
 	}
-	job := s.jobOf(id)
+	job := s.jobs.job(id)
 	if job == nil { // what its record holds is all there is
 		if from >= rec.Meta.TotalBytes && rec.Meta.TotalBytes > 0 {
 			p.Task.Stdout, p.Task.Stderr, p.Start, p.Next = "", "", from, from
@@ -116,7 +102,7 @@ func (s *Session) WaitTask(id string, from int64, chars int, wait time.Duration,
 // wait waits for a task. over, when not nil, ends the wait as interrupted.
 func (s *Session) wait(w *taskWait, from int64, chars int, wait time.Duration, over <-chan struct{}, done func(TaskPart, error)) {
 	if !s.post(func() {
-		t := s.jobs[w.task]
+		t := s.jobs.live[w.task]
 		if t == nil {
 			done(s.part(w.task, from, chars, waitFinished))
 			return
@@ -137,7 +123,7 @@ func (s *Session) wait(w *taskWait, from int64, chars int, wait time.Duration, o
 			case <-timer.C:
 			}
 			if !s.post(func() {
-				s.release(func(x *taskWait) bool { return x == w })
+				s.jobs.release(func(x *taskWait) bool { return x == w })
 				if s.stopping {
 					reason = waitInterrupted
 				}
@@ -158,7 +144,7 @@ func (s *Session) ReleaseWait(task, call string, done func(bool, error)) {
 			done(false, taskNotFound(task))
 			return
 		}
-		done(s.release(func(w *taskWait) bool { return task != "" && w.task == task || call != "" && w.call == call }), nil)
+		done(s.jobs.release(func(w *taskWait) bool { return task != "" && w.task == task || call != "" && w.call == call }), nil)
 	}) {
 		done(false, taskNotFound(task))
 	}

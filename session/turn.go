@@ -227,7 +227,7 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 	}
 	open := s.next.turn(t.ID)
 	if open == nil { // the lease was lost and the new owner closed it
-		s.lane(t, Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: protocol.FailTurn, Message: interruptedText}})
+		s.turnOver(t, Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: protocol.FailTurn, Message: interruptedText}})
 		return
 	}
 	cause := context.Cause(t.ctx)
@@ -238,7 +238,7 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 		e.reason = protocol.ReasonUser
 	case errors.Is(cause, errLeave) && open.waiting():
 		t.cancel(errLeave)
-		s.lane(t, Outcome{Turn: t.ID, Outcome: OutcomeWaiting, Stop: stopShutdown})
+		s.turnOver(t, Outcome{Turn: t.ID, Outcome: OutcomeWaiting, Stop: stopShutdown})
 		return
 	case errors.Is(cause, errShutdown), errors.Is(cause, errLeave):
 		e.kind, e.reason, e.stop = endCancelled, protocol.ReasonShutdown, stopShutdown
@@ -254,7 +254,7 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 			o = Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopPersistence, Fault: &TurnFault{Type: protocol.FailPersistence, Message: messageOf(err)}}
 			s.retryLater(e)
 		}
-		s.lane(t, o)
+		s.turnOver(t, o)
 	})
 }
 

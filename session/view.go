@@ -20,14 +20,14 @@ type View struct {
 // change what it sees.
 func (s *Session) Inspect(f func(v *View)) bool {
 	return s.post(func() {
-		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.run != nil, s: s})
+		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.lane.run != nil, s: s})
 	})
 }
 
 // InspectNow is Inspect for callers that may wait.
 func (s *Session) InspectNow(ctx context.Context, f func(v *View)) error {
 	return s.call(ctx, func(done func(error)) {
-		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.run != nil, s: s})
+		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.lane.run != nil, s: s})
 		done(nil)
 	})
 }
@@ -46,7 +46,7 @@ func (v *View) Alive() bool {
 
 // Working reports whether the serial lane is taken here, or prompts wait for it.
 func (v *View) Working() bool {
-	return v.s.run != nil || v.s.starting != nil || len(v.s.queue) > 0
+	return v.s.lane.busy()
 }
 
 // TurnState is turn_state of docs/protocol/rind-v2.md section 4.1.
@@ -237,7 +237,7 @@ func (v *View) OpenText() (Entry, bool) {
 // Forget drops a draft that was never used; done says whether there was one.
 func (s *Session) Forget(done func(bool)) {
 	if !s.post(func() {
-		if !s.draft || s.starting != nil || s.removed {
+		if !s.draft || s.lane.starting != nil || s.removed {
 			done(false)
 			return
 		}

@@ -92,19 +92,6 @@ func (s *Session) Keep(ctx context.Context, metadata json.RawMessage) error {
 	})
 }
 
-// Execute accepts an execution and returns once that is on disk; it is run in its turn. A key that is known returns the execution it was
-// first used for, or IdempotencyConflict. Overloaded when too many stand in line, SessionBusy while another process works in the session.
-func (s *Session) Execute(ctx context.Context, req ExecutionRequest) (Accepted, error) {
-	var got Accepted
-	err := s.call(ctx, func(done func(error)) {
-		s.execute(&req, func(a Accepted, err error) {
-			got = a
-			done(err)
-		})
-	})
-	return got, err
-}
-
 func (s *Session) execute(req *ExecutionRequest, done func(Accepted, error)) {
 	s.exec.init()
 	switch {
@@ -286,15 +273,9 @@ func executionFault(text string) *Failure {
 	return &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: text}
 }
 
-// CancelExecution ends an execution and returns once its end is on disk; one that has ended stays as it is. reason nil gives none; the
-// first reason stands. An execution another process runs is ended there; SessionBusy when that does not answer.
-func (s *Session) CancelExecution(ctx context.Context, turn TurnID, reason *string) error {
-	return s.call(ctx, func(done func(error)) { s.cancelExecution(turn, reason, done) })
-}
-
 func (s *Session) cancelExecution(turn TurnID, reason *string, done func(error)) {
 	s.exec.init()
-	open := s.next.turn(turn)
+	open := s.openTurn(turn)
 	if open == nil {
 		s.afterFlights(func() { done(nil) })
 		return

@@ -18,15 +18,9 @@ type ActionReply struct {
 // ErrReplyUnfit: the answer does not fit the action, which stays open.
 var ErrReplyUnfit = errors.New("answer does not fit the action")
 
-// RespondAction answers an action and returns once that is on disk. ActionNotFound, ActionAlreadyResolved, ErrReplyUnfit.
-// reply is asked for only when the action can be answered; an error of it is returned and leaves the action open.
-func (s *Session) RespondAction(ctx context.Context, turn TurnID, action string, reply func() (ActionReply, error)) error {
-	return s.call(ctx, func(done func(error)) { s.respond(turn, action, reply, done) })
-}
-
 func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
 	s.exec.init()
-	open := s.next.turn(turn)
+	open := s.openTurn(turn)
 	var a *Action
 	if open != nil {
 		a = open.action(action)

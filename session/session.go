@@ -17,10 +17,13 @@ import (
 // acknowledged, and is told. When an append fails, next falls back to shown.
 type Session struct {
 	ID        SessionID
-	workspace string // never changes
+	workspace string // never changes, like the two below
 	all       *Sessions
 	box       *mailbox
 	end       chan struct{} // closed when the goroutine has ended
+
+	conversation string
+	created      time.Time
 
 	tail *tail
 
@@ -119,20 +122,6 @@ func (s *Session) history() (*History, error) {
 	h.head = s.shown.Head
 	s.past = h
 	return h, nil
-}
-
-// call runs f on the session's goroutine and waits for it: for callers that may block.
-func (s *Session) call(ctx context.Context, f func(done func(error))) error {
-	ch := make(chan error, 1)
-	if !s.post(func() { f(func(err error) { ch <- err }) }) {
-		return protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID)
-	}
-	select {
-	case err := <-ch:
-		return err
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // after posts f in d.

@@ -165,6 +165,7 @@ func (ss *Sessions) newSession(id SessionID, st *State) *Session {
 		ID: id, workspace: st.Workspace, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, shown: st, next: st.clone(), refs: 1,
 		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{}, jobs: newJobs(),
 	}
+	s.conversation, s.created = st.Conversation, st.Created
 	s.tail.reset(st.Head)
 	return s
 }

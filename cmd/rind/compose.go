@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -185,6 +186,17 @@ func (rt *process) tools(set settings.Settings, commands shell.Config, o composi
 	}
 	for _, t := range all {
 		rt.offered = append(rt.offered, t.Spec().Name)
+	}
+	return all
+}
+
+// executionProviders are the providers of the portable protocol, whatever carries it.
+func executionProviders() []executions.Provider {
+	all := []executions.Provider{
+		executions.Mock(version()), executions.Script(version()), executions.Agent(version(), map[string]string{"extension.skills": "native"}),
+	}
+	if os.Getenv("RIND_TEST_FIXTURE") == "1" {
+		all = append(all, executions.Fixture(version()))
 	}
 	return all
 }

@@ -152,12 +152,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		Sessions: p.all, Workspace: p.workspace, Workspaces: named, Version: version(), Hosts: f.hosts, Origins: f.origins, Tools: p.offered,
 		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) },
 	}
-	cfg.Providers = []httpapi.Provider{
-		httpapi.Mock(version()), httpapi.Script(version()), httpapi.Agent(version(), map[string]string{"extension.skills": "native"}),
-	}
-	if os.Getenv("RIND_TEST_FIXTURE") == "1" {
-		cfg.Providers = append(cfg.Providers, httpapi.Fixture(version()))
-	}
+	cfg.Providers = executionProviders()
 	file := ""
 	if f.auth == "token" {
 		if cfg.Token, file, err = bearer(f.tokenFile, filepath.Join(p.root, "http-token")); err != nil {
@@ -165,7 +160,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		}
 		p.record.Add(cfg.Token)
 	}
-	if err := httpapi.Recover(ctx, cfg, f.requeue); err != nil {
+	if err := cfg.Commands().Recover(ctx, f.requeue); err != nil {
 		p.log.Warn("recovery of executions", "err", err)
 	}
 	ln, err := net.Listen("tcp", net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(f.port)))

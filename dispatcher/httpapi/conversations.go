@@ -3,9 +3,8 @@ package httpapi
 import (
 	"net/http"
 
-	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/protocol/portable"
-	"github.com/rind-dev/rind/session"
 )
 
 // workspaceHeader names the workspace of a new conversation (section 2.1).
@@ -20,23 +19,11 @@ func (x *exchange) createConversation() error {
 	if err != nil {
 		return err
 	}
-	s, err := x.s.cfg.Sessions.Draft(x.r.Context(), session.DraftOptions{Workspace: workspace})
+	meta, err := x.s.commands.Create(x.r.Context(), metadata, workspace)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	conversation := ""
-	if err := s.InspectNow(x.r.Context(), func(v *session.View) { conversation = v.Conversation }); err != nil {
-		return err
-	}
-	if err := s.Keep(x.r.Context(), metadata); err != nil {
-		return err
-	}
-	meta, err := x.s.cfg.Sessions.Store().Conversation(x.r.Context(), conversation)
-	if err != nil {
-		return stored(err)
-	}
-	return x.answer(http.StatusCreated, portable.NewConversation(meta.ConversationID, meta.Created, meta.Metadata))
+	return x.answer(http.StatusCreated, executions.Show(&meta))
 }
 
 // workspace is the folder the header names.
@@ -72,55 +59,10 @@ func ValidWorkspaceName(name string) bool {
 }
 
 func (x *exchange) readConversation() error {
-	meta, err := x.conversation(x.args[0])
+	meta, err := x.s.commands.Conversation(x.r.Context(), x.args[0])
 	if err != nil {
 		return err
 	}
 	x.w.Header().Set("Rind-Session-Id", string(meta.ID))
-	return x.answer(http.StatusOK, portable.NewConversation(meta.ConversationID, meta.Created, meta.Metadata))
-}
-
-// conversation finds the session of a conversation id.
-func (x *exchange) conversation(id string) (session.Meta, error) {
-	meta, err := x.s.cfg.Sessions.Store().Conversation(x.r.Context(), id)
-	if err != nil {
-		if missing(err) {
-			return meta, portable.ConversationNotFound(id)
-		}
-		return meta, stored(err)
-	}
-	return meta, nil
-}
-
-// located is an execution that exists, before anything of it was read.
-type located struct {
-	id      string
-	turn    protocol.TurnID
-	session session.Meta
-}
-
-// locate finds an execution by its id.
-func (x *exchange) locate(id string) (located, error) {
-	at := located{id: id}
-	turn, ok := portable.TurnID(id)
-	if !ok {
-		return at, portable.ExecutionNotFound(id)
-	}
-	at.turn = turn
-	store := x.s.cfg.Sessions.Store()
-	sid, err := store.TurnSession(x.r.Context(), turn)
-	if err == nil {
-		at.session, err = store.Session(x.r.Context(), sid)
-	}
-	var first []session.Entry
-	if err == nil {
-		first, err = store.ReadTurn(x.r.Context(), turn, 0, 1)
-	}
-	switch {
-	case missing(err), err == nil && (len(first) == 0 || first[0].Kind != protocol.KindTurnAccepted): // a turn that only compacts is none
-		return at, portable.ExecutionNotFound(id)
-	case err != nil:
-		return at, stored(err)
-	}
-	return at, nil
+	return x.answer(http.StatusOK, executions.Show(&meta))
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"mime"
 	"net/http"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
@@ -62,16 +62,16 @@ func (x *exchange) listEvents() error {
 			return portable.Invalid("Last-Event-ID must be a non-negative integer")
 		}
 	}
-	at, err := x.locate(x.args[0])
+	run, err := x.run()
 	if err != nil {
 		return err
 	}
 	if streams {
-		return x.stream(at, from)
+		return x.stream(run, from)
 	}
 	list := portable.EventList{Events: []portable.Event{}, NextCursor: from}
 	for {
-		page, err := x.page(at, list.NextCursor, 1024)
+		page, err := run.Page(x.r.Context(), list.NextCursor, 1024)
 		if err != nil {
 			return err
 		}
@@ -81,59 +81,6 @@ func (x *exchange) listEvents() error {
 		list.Events = append(list.Events, page...)
 		list.NextCursor = page[len(page)-1].Sequence
 	}
-}
-
-// page reads the events of up to n entries behind a cursor.
-func (x *exchange) page(at located, from int64, n int) ([]portable.Event, error) {
-	entries, err := x.s.cfg.Sessions.Store().ReadTurn(x.r.Context(), at.turn, from, n)
-	if err != nil {
-		if missing(err) {
-			return nil, portable.ExecutionNotFound(at.id)
-		}
-		return nil, stored(err)
-	}
-	c, err := x.context(at)
-	if err != nil {
-		return nil, err
-	}
-	var out []portable.Event
-	for i := range entries {
-		b, err := protocol.Decode(&entries[i])
-		if err != nil {
-			return nil, stored(errors.Join(session.ErrCorrupt, err))
-		}
-		events, err := portable.Events(c, &entries[i], b)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range events {
-			if e.Sequence > from {
-				out = append(out, e)
-			}
-		}
-	}
-	return out, nil
-}
-
-// context is what the events of an execution depend on beside their entries.
-func (x *exchange) context(at located) (*portable.Context, error) {
-	if x.told != nil {
-		return x.told, nil
-	}
-	rec, err := x.fold(at, func(*session.Entry, protocol.Body) bool { return true })
-	if err != nil {
-		return nil, err
-	}
-	c := rec.Context
-	c.Output = func() (string, error) {
-		whole, err := x.fold(at, nil)
-		if err != nil {
-			return "", err
-		}
-		return whole.Text(), nil
-	}
-	x.told = &c
-	return x.told, nil
 }
 
 // wantsStream reads Accept: an event stream when it is named with a weight that is at least that of JSON.
@@ -162,12 +109,9 @@ func wantsStream(lines []string) bool {
 }
 
 // stream writes events as they come, from a cursor on, until the last one. It owns no goroutine: the session rings, the log is read.
-func (x *exchange) stream(at located, from int64) error {
-	s, err := x.open(at.session.ID)
+func (x *exchange) stream(run *executions.Run, from int64) error {
+	s, err := run.Open(x.r.Context())
 	if err != nil {
-		if missing(err) {
-			return portable.ExecutionNotFound(at.id)
-		}
 		return err
 	}
 	defer s.Close()
@@ -198,7 +142,7 @@ func (x *exchange) stream(at located, from int64) error {
 	defer ping.Stop()
 	ending := false
 	for {
-		wrote, last, err := x.tell(at, s, out, &from)
+		wrote, last, err := x.tell(run, s, out, &from)
 		switch {
 		case err != nil:
 			x.s.cfg.Log.Info("stream cut", "err", err)
@@ -227,15 +171,15 @@ func (x *exchange) stream(at located, from int64) error {
 }
 
 // tell writes the next page of events, if there is one; last says that there will be no more.
-func (x *exchange) tell(at located, s *session.Session, out *writer, from *int64) (wrote, last bool, err error) {
+func (x *exchange) tell(run *executions.Run, s *session.Session, out *writer, from *int64) (wrote, last bool, err error) {
 	var open session.OpenExecution
 	var is bool
 	// An error says that the session is not kept any more, because the process ends: what the log has is told, and no more will come.
-	_ = s.InspectNow(context.WithoutCancel(x.r.Context()), func(v *session.View) { open, is = v.Execution(at.turn) })
+	_ = s.InspectNow(context.WithoutCancel(x.r.Context()), func(v *session.View) { open, is = v.Execution(run.Turn) })
 	if is && open.Next-1 <= *from {
 		return false, false, nil
 	}
-	events, err := x.page(at, *from, pageEvents)
+	events, err := run.Page(x.r.Context(), *from, pageEvents)
 	if err != nil {
 		return false, false, err
 	}
@@ -245,16 +189,12 @@ func (x *exchange) tell(at located, s *session.Session, out *writer, from *int64
 			return true, false, err
 		}
 		*from = e.Sequence
-		last = terminal(e.Type)
+		last = portable.Terminal(e.Type)
 	}
 	if len(events) == 0 {
 		return false, !is, nil
 	}
 	return true, last, out.flush()
-}
-
-func terminal(kind string) bool {
-	return kind == "run.completed" || kind == "run.failed" || kind == "run.cancelled"
 }
 
 // writer writes a stream; each write has 30 s.

@@ -1,13 +1,10 @@
 package httpapi
 
 import (
-	"context"
-	"errors"
 	"net/http"
 
-	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/protocol/portable"
-	"github.com/rind-dev/rind/session"
 )
 
 func (x *exchange) startExecution() error {
@@ -15,137 +12,43 @@ func (x *exchange) startExecution() error {
 	if err != nil {
 		return err
 	}
-	meta, err := x.conversation(req.ConversationID)
+	answer, err := x.s.commands.Start(x.r.Context(), &req)
 	if err != nil {
 		return err
 	}
-	p := x.s.provider(req.ProviderID)
-	if p == nil {
-		return portable.ProviderNotFound(req.ProviderID)
-	}
-	if err := p.Manifest.Preflight(req.Capabilities); err != nil {
-		return err
-	}
-	ask := x.s.request(p, req.Input, req.Config, req.Capabilities)
-	ask.Key = req.Key
-	if req.Key != "" {
-		if ask.Digest, err = req.Digest(); err != nil {
-			return err
-		}
-	}
-	s, err := x.open(meta.ID)
-	if err != nil {
-		if missing(err) {
-			return portable.ConversationNotFound(req.ConversationID)
-		}
-		return err
-	}
-	defer s.Close()
-	got, err := s.Execute(context.WithoutCancel(x.r.Context()), ask)
-	if err != nil {
-		if missing(err) {
-			return portable.ConversationNotFound(req.ConversationID)
-		}
-		return err
-	}
-	at := located{id: portable.ExecutionPrefix + string(got.Turn), turn: got.Turn, session: meta}
-	until := func(*session.Entry, protocol.Body) bool { return true } // a new one is shown as it was created
-	if got.Replayed {
-		until = nil
-	}
-	rec, err := x.record(at, until)
-	if err != nil {
-		return err
-	}
-	return x.answer(http.StatusAccepted, rec.Execution())
+	return x.await(http.StatusAccepted, answer)
 }
 
-// open opens the session of a conversation.
-func (x *exchange) open(id session.SessionID) (*session.Session, error) {
-	return x.s.cfg.Sessions.Open(x.r.Context(), id)
-}
-
-// record reads an execution from its log, up to the entry until says, or as it is now.
-func (x *exchange) record(at located, until func(*session.Entry, protocol.Body) bool) (*portable.Record, error) {
-	rec, err := x.fold(at, until)
-	if err != nil || until != nil || rec.Ended() {
-		return rec, err
-	}
-	s, err := x.open(at.session.ID) // a cancel on record has no event
+// await answers with the execution once what was asked of it is done.
+func (x *exchange) await(status int, answer executions.Answer) error {
+	e, err := answer(x.r.Context())
 	if err != nil {
-		if missing(err) {
-			return nil, portable.ExecutionNotFound(at.id)
-		}
-		return nil, err
+		return err
 	}
-	defer s.Close()
-	var open session.OpenExecution
-	var is bool
-	if err := s.InspectNow(x.r.Context(), func(v *session.View) { open, is = v.Execution(at.turn) }); err != nil {
-		return nil, err
-	}
-	switch {
-	case !is: // it has just ended
-		return x.fold(at, nil)
-	case !open.Cancelling.IsZero():
-		rec.Cancelling(open.Cancelling)
-	}
-	return rec, nil
+	return x.answer(status, e)
 }
 
-func (x *exchange) fold(at located, until func(*session.Entry, protocol.Body) bool) (*portable.Record, error) {
-	rec := portable.NewRecord(at.id, at.session.ConversationID, at.session.Workspace)
-	for after := int64(0); ; {
-		page, err := x.s.cfg.Sessions.Store().ReadTurn(x.r.Context(), at.turn, after, 1024)
-		if err != nil {
-			if missing(err) {
-				return nil, portable.ExecutionNotFound(at.id)
-			}
-			return nil, stored(err)
-		}
-		for i := range page {
-			e := &page[i]
-			after = e.PortableFirst + int64(e.PortableCount) - 1
-			if !portable.Matters(e.Kind) {
-				continue
-			}
-			b, err := protocol.Decode(e)
-			if err != nil {
-				return nil, stored(errors.Join(session.ErrCorrupt, err))
-			}
-			rec.Apply(e, b)
-			if until != nil && until(e, b) {
-				return rec, nil
-			}
-		}
-		if len(page) < 1024 {
-			return rec, nil
-		}
-	}
-}
+// run finds the execution of the path.
+func (x *exchange) run() (*executions.Run, error) { return x.s.commands.Find(x.r.Context(), x.args[0]) }
 
 func (x *exchange) readExecution() error {
-	at, err := x.locate(x.args[0])
+	run, err := x.run()
 	if err != nil {
 		return err
 	}
-	rec, err := x.record(at, nil)
-	if err != nil {
-		return err
-	}
-	return x.answer(http.StatusOK, rec.Execution())
+	return x.await(http.StatusOK, run.Read)
 }
 
 func (x *exchange) listArtifacts() error {
-	at, err := x.locate(x.args[0])
+	run, err := x.run()
 	if err != nil {
 		return err
 	}
-	rec, err := x.fold(at, nil)
+	artifacts, err := run.Artifacts(x.r.Context())
 	if err != nil {
 		return err
 	}
-	return x.answer(http.StatusOK, map[string]any{"artifacts": rec.Artifacts()})
+	return x.answer(http.StatusOK, map[string]any{"artifacts": artifacts})
 }
 
 func (x *exchange) cancelExecution() error {
@@ -156,103 +59,28 @@ func (x *exchange) cancelExecution() error {
 	if err != nil {
 		return err
 	}
-	at, err := x.locate(x.args[0])
+	run, err := x.run()
 	if err != nil {
 		return err
 	}
-	rec, err := x.fold(at, nil)
+	answer, err := run.Cancel(x.r.Context(), reason)
 	if err != nil {
 		return err
 	}
-	if rec.Ended() {
-		return x.answer(http.StatusOK, rec.Execution())
-	}
-	s, err := x.open(at.session.ID)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	if err := s.CancelExecution(context.WithoutCancel(x.r.Context()), at.turn, reason); err != nil { // who leaves undoes nothing
-		return err
-	}
-	if rec, err = x.fold(at, nil); err != nil {
-		return err
-	}
-	return x.answer(http.StatusOK, rec.Execution())
+	return x.await(http.StatusOK, answer)
 }
 
 func (x *exchange) respondAction() error {
 	if x.text == nil {
 		return portable.ErrNoBody()
 	}
-	at, err := x.locate(x.args[0])
+	run, err := x.run()
 	if err != nil {
 		return err
 	}
-	shown := x.args[1]
-	action, ok := portable.ActionID(shown)
-	if !ok {
-		return portable.ActionNotFound(shown)
-	}
-	s, err := x.open(at.session.ID)
+	answer, err := run.Respond(x.r.Context(), x.args[1], x.text)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	err = s.RespondAction(context.WithoutCancel(x.r.Context()), at.turn, action, func() (session.ActionReply, error) {
-		r, err := portable.ReadResponse(x.text)
-		if err != nil {
-			return session.ActionReply{}, err
-		}
-		return session.ActionReply{Words: r.Words(), Option: func(options []protocol.Option) (string, bool) { return pick(&r, options) }}, nil
-	})
-	switch {
-	case err == nil:
-	case errors.Is(err, session.ErrReplyUnfit):
-		return portable.ErrBadAnswer()
-	case protocol.KindOf(err) == protocol.ActionNotFound:
-		return portable.ActionNotFound(shown)
-	case protocol.KindOf(err) == protocol.ActionAlreadyResolved:
-		return portable.ActionAlreadyResolved(shown)
-	default:
-		return err
-	}
-	rec, err := x.record(at, func(_ *session.Entry, b protocol.Body) bool { // as it was when the answer was accepted
-		switch b := b.(type) {
-		case *protocol.ApprovalResolved:
-			return b.ActionID == action
-		case *protocol.UserQuestionAnswered:
-			return b.More.ActionID == action
-		}
-		return false
-	})
-	if err != nil {
-		return err
-	}
-	return x.answer(http.StatusOK, rec.Execution())
-}
-
-// pick finds the option an answer to an approval means (section 12): the one it names, else once, yes or no. An unknown one, or one that
-// disagrees with approved, fits not.
-func pick(r *portable.ActionResponse, options []protocol.Option) (string, bool) {
-	approved := r.Approved != nil && *r.Approved
-	if named := r.Choice(); named != "" {
-		for _, o := range options {
-			if o.ID == named {
-				yes := o.Kind == "allow_once" || o.Kind == "allow_always"
-				return o.ID, r.Approved == nil || approved == yes
-			}
-		}
-		return "", false
-	}
-	want := "reject_once"
-	if approved {
-		want = "allow_once"
-	}
-	for _, o := range options {
-		if o.Kind == want {
-			return o.ID, true
-		}
-	}
-	return "", false
+	return x.await(http.StatusOK, answer)
 }

@@ -25,11 +25,11 @@ func sound(t *testing.T, events []portable.Event) {
 			t.Errorf("event %d has number %d at %s after %s", i+1, e.Sequence, e.Time, last)
 		}
 		last = e.Time
-		if terminal(e.Type) {
+		if portable.Terminal(e.Type) {
 			ends++
 		}
 	}
-	if ends != 1 || !terminal(events[len(events)-1].Type) {
+	if ends != 1 || !portable.Terminal(events[len(events)-1].Type) {
 		t.Errorf("%d ends in %s", ends, types(events))
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/memory"
@@ -131,12 +132,12 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 	}
 	cfg := Config{
 		Sessions: all, Workspace: "/w", Workspaces: map[string]string{"other": "/other"}, Version: "1", Token: secret, Port: ln.Addr().(*net.TCPAddr).Port,
-		Providers: []Provider{Agent("1", nil), Mock("1"), Script("1"), Fixture("1")}, Tools: []string{"act"}, Hosts: []string{"rind.test"}, Origins: []string{"https://app.test"},
+		Providers: []executions.Provider{executions.Agent("1", nil), executions.Mock("1"), executions.Script("1"), executions.Fixture("1")}, Tools: []string{"act"}, Hosts: []string{"rind.test"}, Origins: []string{"https://app.test"},
 	}
 	for _, o := range options {
 		o(&cfg)
 	}
-	if err := Recover(context.Background(), cfg, time.Hour); err != nil {
+	if err := cfg.Commands().Recover(context.Background(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	p := &place{t: t, base: "http://" + ln.Addr().String(), all: all, store: store, api: New(cfg), ln: ln, tool: tool, model: m, token: cfg.Token}

@@ -113,18 +113,8 @@ func (x *exchange) ready() error {
 	return x.answer(http.StatusOK, map[string]string{"status": "ready"})
 }
 
-func (x *exchange) manifests() []portable.Manifest {
-	out := []portable.Manifest{}
-	for _, p := range x.s.cfg.Providers {
-		out = append(out, p.Manifest)
-	}
-	return out
-}
-
-func (x *exchange) describe() error {
-	return x.answer(http.StatusOK, portable.Description{Name: "rind", Version: x.s.cfg.Version, ProtocolVersion: portable.Version, Providers: x.manifests()})
-}
+func (x *exchange) describe() error { return x.answer(http.StatusOK, x.s.commands.Describe()) }
 
 func (x *exchange) capabilities() error {
-	return x.answer(http.StatusOK, map[string]any{"providers": x.manifests()})
+	return x.answer(http.StatusOK, map[string]any{"providers": x.s.commands.Describe().Providers})
 }

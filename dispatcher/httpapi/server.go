@@ -7,7 +7,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -17,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
@@ -34,16 +34,10 @@ const (
 	idleTimeout   = 120 * time.Second
 )
 
-// Provider answers executions. Runner nil is the agent of the sessions, on the serial lane.
-type Provider struct {
-	Manifest portable.Manifest
-	Runner   session.Runner
-}
-
 // Config is what a Server is made of. Sessions, Providers and Workspace are required.
 type Config struct {
 	Sessions   *session.Sessions
-	Providers  []Provider
+	Providers  []executions.Provider
 	Workspace  string            // absolute: of conversations that name none
 	Workspaces map[string]string // further ones, by name
 	Version    string
@@ -59,13 +53,19 @@ type Config struct {
 
 // Server is a http.Handler. Safe for concurrent use.
 type Server struct {
-	cfg Config
+	cfg      Config
+	commands *executions.Commands
 
 	mu       sync.Mutex // guards draining and closed
 	draining bool
 	closed   bool
 	end      chan struct{} // closed when streams are to end
 	srv      *http.Server
+}
+
+// Commands are what the server answers with.
+func (c *Config) Commands() *executions.Commands {
+	return executions.New(executions.Config{Sessions: c.Sessions, Providers: c.Providers, Version: c.Version, Tools: c.Tools})
 }
 
 // New makes a server.
@@ -79,7 +79,7 @@ func New(cfg Config) *Server {
 	if cfg.Ping == 0 {
 		cfg.Ping = pingEvery
 	}
-	s := &Server{cfg: cfg, end: make(chan struct{})}
+	s := &Server{cfg: cfg, commands: cfg.Commands(), end: make(chan struct{})}
 	s.srv = s.http()
 	return s
 }
@@ -97,15 +97,6 @@ func (s *Server) isDraining() bool {
 	return s.draining
 }
 
-func (s *Server) provider(id string) *Provider {
-	for i := range s.cfg.Providers {
-		if s.cfg.Providers[i].Manifest.ID == id {
-			return &s.cfg.Providers[i]
-		}
-	}
-	return nil
-}
-
 // exchange is one request being answered.
 type exchange struct {
 	s    *Server
@@ -113,7 +104,6 @@ type exchange struct {
 	r    *http.Request
 	args []string // the ids of the path
 	text json.RawMessage
-	told *portable.Context // of the execution that is read
 }
 
 // ServeHTTP implements http.Handler: the pipeline of section 1.1, the first failure answers.
@@ -200,24 +190,6 @@ func (x *exchange) fail(err error) {
 		x.w.Header().Set("Connection", "close")
 	}
 	_ = x.answer(e.HTTPStatus(), e)
-}
-
-// missing reports whether an error of the sessions or the store says that something is not there.
-func missing(err error) bool {
-	return errors.Is(err, session.ErrNotFound) || protocol.KindOf(err) == protocol.SessionNotFound
-}
-
-// stored turns an error of the store into what is told.
-func stored(err error) error {
-	if _, ok := errors.AsType[*protocol.Error](err); ok || err == nil {
-		return err
-	}
-	for _, known := range []error{session.ErrLocked, session.ErrFull, session.ErrReadOnly, session.ErrCorrupt, session.ErrNewer, session.ErrClosed} {
-		if errors.Is(err, known) {
-			return &protocol.Error{Kind: protocol.PersistenceError, Message: "Storage is unavailable", Cause: err}
-		}
-	}
-	return err
 }
 
 func (s *Server) allowedOrigin(origin string) bool { return slices.Contains(s.cfg.Origins, origin) }

@@ -74,14 +74,15 @@ var rooms = []room{
 	{path: "session/tool/tooltest", ours: ground, third: append(doubles, schema...), testOnly: true},
 	{path: "session/tool/*", ours: ground, third: schema},
 
-	{path: "dispatcher", ours: append([]string{"session"}, codecs...)},
+	{path: "dispatcher/executions", ours: []string{"protocol", "protocol/portable", "session"}}, // below the two that carry it
+	{path: "dispatcher", ours: append([]string{"session", "dispatcher/executions"}, codecs...)},
 	{path: "dispatcher/acp", ours: []string{"protocol", "protocol/acp", "protocol/rpc", "protocol/frame", "session"}},
-	{path: "dispatcher/httpapi", ours: append([]string{"session", "dispatcher"}, codecs...), serves: true},
+	{path: "dispatcher/httpapi", ours: append([]string{"session", "dispatcher", "dispatcher/executions"}, codecs...), serves: true},
 
 	{
 		path: "cmd/rind",
 		ours: append([]string{
-			"protocol/*", "session/*", "session/store/*", "session/provider/*", "session/tool/*", "dispatcher", "dispatcher/acp", "dispatcher/httpapi",
+			"protocol/*", "session/*", "session/store/*", "session/provider/*", "session/tool/*", "dispatcher", "dispatcher/acp", "dispatcher/executions", "dispatcher/httpapi",
 		}, ground...),
 		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "golang.org/x/tools/txtar"},
 	},

@@ -74,6 +74,11 @@ type Event struct {
 	Data        json.RawMessage `json:"data"`
 }
 
+// Terminal reports whether events of a type are the last of their execution.
+func Terminal(kind string) bool {
+	return kind == "run.completed" || kind == "run.failed" || kind == "run.cancelled"
+}
+
 // EventList is a page of events.
 type EventList struct {
 	Events     []Event `json:"events"`

@@ -1,0 +1,110 @@
+// Package executions is what the portable execution protocol (docs/protocol/portable-2026-09-02.md) asks of the sessions, whatever carries it:
+// HTTP, or the lines of an editor. It knows the providers, finds conversations and executions by their ids, and answers with the objects of
+// that protocol, each folded from the log; it keeps nothing itself.
+//
+// What is asked of an execution takes its place in the order of asking; only the answer is waited for. Errors are those of protocol/portable,
+// or such as its table knows. It owns no goroutine.
+package executions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/portable"
+	"github.com/rind-dev/rind/session"
+)
+
+// Provider answers executions. Runner nil is the agent of the sessions, on the serial lane.
+type Provider struct {
+	Manifest portable.Manifest
+	Runner   session.Runner
+}
+
+// Config is what Commands are made of. Sessions is required.
+type Config struct {
+	Sessions  *session.Sessions
+	Providers []Provider
+	Version   string   // of the runtime
+	Tools     []string // names the agent's config may give
+}
+
+// Commands are those of the protocol. Safe for concurrent use.
+type Commands struct{ cfg Config }
+
+// New makes the commands.
+func New(cfg Config) *Commands { return &Commands{cfg} }
+
+func (c *Commands) provider(id string) *Provider {
+	for i := range c.cfg.Providers {
+		if c.cfg.Providers[i].Manifest.ID == id {
+			return &c.cfg.Providers[i]
+		}
+	}
+	return nil
+}
+
+// Describe describes the runtime and its providers.
+func (c *Commands) Describe() portable.Description {
+	d := portable.Description{Name: "rind", Version: c.cfg.Version, ProtocolVersion: portable.Version, Providers: []portable.Manifest{}}
+	for i := range c.cfg.Providers {
+		d.Providers = append(d.Providers, c.cfg.Providers[i].Manifest)
+	}
+	return d
+}
+
+// Create makes a conversation, which is a session for good, in a workspace.
+func (c *Commands) Create(ctx context.Context, metadata json.RawMessage, workspace string) (session.Meta, error) {
+	s, err := c.cfg.Sessions.Draft(ctx, session.DraftOptions{Workspace: workspace})
+	if err != nil {
+		return session.Meta{}, err
+	}
+	defer s.Close()
+	if err := s.Keep(ctx, metadata); err != nil {
+		return session.Meta{}, err
+	}
+	meta, err := c.cfg.Sessions.Store().Session(ctx, s.ID)
+	return meta, stored(err)
+}
+
+// Conversation finds the session of a conversation, also one that is a draft yet.
+func (c *Commands) Conversation(ctx context.Context, id string) (session.Meta, error) {
+	meta, err := c.cfg.Sessions.Conversation(ctx, id)
+	if missing(err) {
+		return meta, portable.ConversationNotFound(id)
+	}
+	return meta, stored(err)
+}
+
+// ConversationOf finds the conversation of a session, also of a draft that is open here.
+func (c *Commands) ConversationOf(ctx context.Context, id session.SessionID) (session.Meta, error) {
+	meta, err := c.cfg.Sessions.Described(ctx, id)
+	if missing(err) {
+		return meta, portable.ConversationNotFound(string(id))
+	}
+	return meta, stored(err)
+}
+
+// Show is a conversation as clients see it.
+func Show(meta *session.Meta) portable.Conversation {
+	return portable.NewConversation(meta.ConversationID, meta.Created, meta.Metadata)
+}
+
+// missing reports whether an error of the sessions or the store says that something is not there.
+func missing(err error) bool {
+	return errors.Is(err, session.ErrNotFound) || protocol.KindOf(err) == protocol.SessionNotFound
+}
+
+// stored turns an error of the store into what is told.
+func stored(err error) error {
+	if _, ok := errors.AsType[*protocol.Error](err); ok || err == nil {
+		return err
+	}
+	for _, known := range []error{session.ErrLocked, session.ErrFull, session.ErrReadOnly, session.ErrCorrupt, session.ErrNewer, session.ErrClosed} {
+		if errors.Is(err, known) {
+			return &protocol.Error{Kind: protocol.PersistenceError, Message: "Storage is unavailable", Cause: err}
+		}
+	}
+	return err
+}

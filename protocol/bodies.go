@@ -110,6 +110,8 @@ type SessionCreated struct {
 		Mode           string          `json:"approval_mode,omitempty"`
 		Title          string          `json:"title,omitempty"`
 		Metadata       json.RawMessage `json:"metadata,omitempty"` // of the portable conversation, an object
+		Roots          []string        `json:"roots,omitempty"`    // further folders of its tools, absolute
+		Surface        string          `json:"surface,omitempty"`  // "acp": it was opened by an editor and goes when it is never prompted
 	} `json:"-"`
 }
 
@@ -125,7 +127,8 @@ type SessionForked struct {
 		Title          string            `json:"title,omitempty"`
 		Parent         SessionID         `json:"parent"`
 		ParentSeq      Seq               `json:"parent_seq"` // last entry of the parent that was looked at
-		Entries        []json.RawMessage `json:"entries"`    // ForkedEntry objects
+		Roots          []string          `json:"roots,omitempty"`
+		Entries        []json.RawMessage `json:"entries"` // ForkedEntry objects
 	} `json:"-"`
 }
 
@@ -190,9 +193,10 @@ type TurnStarted struct {
 	Input            string `json:"input"`
 	InputTruncated   bool   `json:"input_truncated"`
 	More             struct {
-		Attempt  int    `json:"attempt,omitempty"` // of origin resume, from 1
-		Model    string `json:"model,omitempty"`
-		Provider string `json:"provider,omitempty"`
+		Attempt  int       `json:"attempt,omitempty"` // of origin resume, from 1
+		Model    string    `json:"model,omitempty"`
+		Provider string    `json:"provider,omitempty"`
+		Roots    *[]string `json:"roots,omitempty"` // further folders of the session's tools, where they changed
 	} `json:"-"`
 }
 

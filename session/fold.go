@@ -65,14 +65,14 @@ func (st *State) applySession(e *Entry, b protocol.Body) bool {
 	case *protocol.SessionCreated:
 		m := &b.More
 		st.Workspace, st.Conversation, st.Created = m.WorkspaceRoot, m.ConversationID, e.Time
-		st.Metadata = m.Metadata
+		st.Metadata, st.Roots, st.Surface = m.Metadata, m.Roots, m.Surface
 		st.Sel = Selection{Provider: m.Provider, Model: m.Model, Effort: m.Effort, Mode: m.Mode}
 		if m.Title != "" {
 			st.Title, st.Renamed = m.Title, true
 		}
 	case *protocol.SessionForked:
 		m := &b.More
-		st.Workspace, st.Conversation, st.Created, st.Parent = m.WorkspaceRoot, m.ConversationID, e.Time, m.Parent
+		st.Workspace, st.Conversation, st.Created, st.Parent, st.Roots = m.WorkspaceRoot, m.ConversationID, e.Time, m.Parent, m.Roots
 		st.Sel = Selection{Provider: m.Provider, Model: m.Model, Effort: m.Effort, Mode: m.Mode}
 		st.Title, st.Renamed = m.Title, true
 		for _, fe := range forkedEntries(b) {
@@ -143,6 +143,9 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 			t = st.openTurn(e.Turn, false)
 		}
 		t.start(st, e, started)
+		if started.More.Roots != nil {
+			st.Roots = *started.More.Roots
+		}
 		return
 	}
 	switch b := b.(type) {
@@ -183,6 +186,9 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 		st.Context = &ContextNote{Time: e.Time, Turn: e.Turn, Total: b.More.EstimatedTotal, Window: b.More.Window, Sections: b.More.Sections}
 	case *protocol.TokenStatsUpdated:
 		st.Stats = &b.Stats
+		if b.More.Cost != nil {
+			st.Cost += *b.More.Cost
+		}
 		if b.More.Estimate > 0 && b.Stats.Anchor == anchorProvider {
 			st.TokenRatio = min(4, max(0.25, float64(b.Stats.InputTokens)/float64(b.More.Estimate)))
 		}

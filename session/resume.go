@@ -87,7 +87,9 @@ func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
 	}
 	t := newTurn(s, open.ID, p, s.next.Sel)
 	t.gather.message, t.transient = "", open.Transient
-	s.append(lines(open.ID, bodies...), func(_ Seq, err error) {
+	ls := lines(open.ID, bodies...)
+	s.stampRoots(ls)
+	s.append(ls, func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)
 			s.notStarted(p, err)

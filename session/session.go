@@ -29,7 +29,8 @@ type Session struct {
 
 	// Owned by the goroutine.
 	refs      int
-	draft     bool // it has no log yet
+	draft     bool      // it has no log yet
+	roots     *[]string // further folders an opening asked for; in the log with the next turn
 	removed   bool
 	stopping  bool
 	onQuiet   []func()

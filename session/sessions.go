@@ -107,6 +107,8 @@ type DraftOptions struct {
 	Workspace string    // absolute, links resolved
 	Selection Selection // zero fields take the defaults of the settings
 	Title     string
+	Roots     []string // further folders of its tools: absolute, links resolved
+	Surface   string   // "acp": it goes when it is never prompted (SweepUnprompted)
 }
 
 // Draft makes a session in memory only: nothing of it is on disk until it is used. The caller holds a reference (Close).
@@ -134,6 +136,7 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 	}
 	st := newState()
 	st.Workspace, st.Sel, st.Created = o.Workspace, sel, ss.now()
+	st.Roots, st.Surface = o.Roots, o.Surface
 	st.Conversation = "conv_" + ss.cfg.IDs.Hex32()
 	if o.Title != "" {
 		st.Title, st.Renamed = o.Title, true

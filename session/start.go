@@ -69,6 +69,7 @@ func (s *Session) startTurn(p *Prompt) {
 func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
 	t := newTurn(s, turn, p, s.next.Sel)
 	t.transient = p.req.Transient
+	s.stampRoots(ls)
 	if p.req.Started != nil {
 		p.req.Started(turn)
 	}
@@ -91,7 +92,7 @@ func (s *Session) opening() []line {
 	st := s.next
 	c.More.WorkspaceRoot, c.More.ConversationID = st.Workspace, st.Conversation
 	c.More.Provider, c.More.Model, c.More.Effort, c.More.Mode = st.Sel.Provider, st.Sel.Model, st.Sel.Effort, st.Sel.Mode
-	c.More.Metadata = st.Metadata
+	c.More.Metadata, c.More.Roots, c.More.Surface = st.Metadata, st.Roots, st.Surface
 	if st.Renamed {
 		c.More.Title = st.Title
 	}

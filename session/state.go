@@ -19,6 +19,8 @@ type State struct {
 	TaskCursor Seq // last entry told with task_cursor
 
 	Workspace     string
+	Roots         []string // further folders of its tools: absolute, links resolved
+	Surface       string   // that opened it: "acp", "" for all others
 	Conversation  string
 	Parent        SessionID
 	Created       time.Time
@@ -33,6 +35,7 @@ type State struct {
 	UserPrompt    bool
 
 	Stats           *protocol.Stats // latest sampling
+	Cost            float64         // of all samplings whose price is known, US dollars
 	Context         *ContextNote    // latest context_built
 	Goal            *protocol.Goal
 	GoalLegacy      bool

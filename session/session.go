@@ -108,9 +108,12 @@ func (s *Session) history() (*History, error) {
 				if page[i].Seq > s.shown.Head {
 					break
 				}
-				b, err := protocol.Decode(&page[i])
-				if err != nil {
-					return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
+				var b protocol.Body
+				if remembers(page[i].Kind) {
+					var err error
+					if b, err = protocol.Decode(&page[i]); err != nil {
+						return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
+					}
 				}
 				h.Apply(&page[i], b)
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 	"time"
 
@@ -92,7 +91,9 @@ func long(t *testing.T, dir string, turns int, sync1 time.Duration) {
 		t.Fatal(err)
 	}
 	events := turns * turnEvents
-	row := func(what, got, goal string) { line(fmt.Sprintf("%d turns, %d events: %s", turns, events, what), got, goal) }
+	row := func(what, got, goal string) {
+		line(fmt.Sprintf("%d turns, %d events: %s", turns, events, what), got, goal)
+	}
 	timed := func(what, goal string, f func()) {
 		began := time.Now()
 		f()
@@ -234,5 +235,4 @@ func TestLongSessions(t *testing.T) {
 	for _, turns := range []int{2000, 10_000} {
 		long(t, dir, turns, sync)
 	}
-	_ = strings.Repeat
 }

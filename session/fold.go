@@ -82,6 +82,8 @@ func (st *State) applySession(e *Entry, b protocol.Body) bool {
 		st.Sel = Selection{Provider: b.Provider, Model: b.Model, Effort: b.ReasoningEffort, Mode: b.ApprovalMode}
 	case *protocol.SessionRenamed:
 		st.Title, st.Renamed = b.Title, true
+	case *protocol.ProviderSession:
+		st.Child = &ChildSession{Provider: b.More.Provider, ID: b.More.ID}
 	case *protocol.GoalUpdated:
 		if b.Goal != nil && b.Goal.Status == "active" && st.activeGoal() == nil {
 			st.GoalFailures = 0
@@ -237,7 +239,7 @@ func (t *OpenTurn) start(st *State, e *Entry, b *protocol.TurnStarted) {
 		t.Attempts++
 		return
 	}
-	t.Started, t.StartedAt, t.Origin = true, e.Time, b.Origin
+	t.Started, t.StartedAt, t.Origin, t.Hosted = true, e.Time, b.Origin, b.More.Hosted
 }
 
 // apply folds what a turn did.
@@ -323,7 +325,7 @@ func (t *OpenTurn) message(b *protocol.AssistantMessageCompleted) {
 	t.Retries = 0
 	t.LastMessage = b.Content
 	t.HasOutput = true
-	t.Calls = nil
+	t.Calls = t.openCalls()
 	if b.Interrupted {
 		t.Step = stepInterrupted
 		return
@@ -334,7 +336,7 @@ func (t *OpenTurn) message(b *protocol.AssistantMessageCompleted) {
 
 func (t *OpenTurn) request(b *protocol.ToolRequested) {
 	if t.Step != stepCalls || t.callsDone() {
-		t.Calls = nil
+		t.Calls = t.openCalls()
 		if t.Step != stepFinal { // the message before the calls counted the sampling already
 			t.Samplings++
 		}

@@ -28,6 +28,8 @@ type Config struct {
 	Outputs func(id SessionID) string
 	// OnEnd is called when the end of the process has begun, before anything is cancelled. May be nil.
 	OnEnd func()
+	// Forgot is called when this process has let go of a session: nothing refers to it and nothing is left to do. It must not block. May be nil.
+	Forgot func(id SessionID)
 }
 
 // Sessions are the conversations this process has open, and the way to all others of its store. It owns one goroutine that listens
@@ -200,6 +202,9 @@ func (ss *Sessions) drop(s *Session) bool {
 	}
 	if ss.open[s.ID] == s {
 		delete(ss.open, s.ID)
+		if ss.cfg.Forgot != nil {
+			ss.cfg.Forgot(s.ID)
+		}
 	}
 	return true
 }

@@ -15,13 +15,14 @@ import (
 	"github.com/rind-dev/rind/session/settings"
 )
 
-const acpUsage = "usage: rind acp [--cwd DIR] [--data DIR] [--session-dir DIR] [--max-line BYTES] [--unstable] [--acp-v2] [--debug] [--trace-llm] [-h]"
+const acpUsage = "usage: rind acp [--agent \"CMD ARGS\"] [--pass-env NAME] [--cwd DIR] [--data DIR] [--session-dir DIR] [--max-line BYTES] [--unstable] [--acp-v2] [--debug] [--trace-llm] [-h]"
 
 // acpCommand serves an editor over the Agent Client Protocol on standard input and output (docs/protocol/acp.md section 1).
 func acpCommand(std *streams) *cobra.Command {
 	var f common
 	var o acpOptions
-	var data string
+	var data, agent string
+	var pass []string
 	misused := func(args ...string) error {
 		fmt.Fprintf(std.err, "%s (unrecognized: %s)\n", acpUsage, strings.Join(args, " "))
 		return &exit{code: exitUsage}
@@ -48,12 +49,24 @@ func acpCommand(std *streams) *cobra.Command {
 				return misused(fmt.Sprintf("--max-line %d", o.maxLine))
 			}
 			o.trace = o.trace || truthy(os.Getenv("RIND_TRACE_LLM"))
+			switch {
+			case cmd.Flags().Changed("agent"):
+				spec, err := agentOf(agent, pass)
+				if err != nil {
+					return misused(err.Error())
+				}
+				o.agent = spec
+			case len(pass) > 0:
+				return misused("--pass-env without --agent")
+			}
 			return serveACP(cmd.Context(), std, &f, o)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misused(flagOf(err)) })
 	f.bind(cmd)
 	cmd.Flags().StringVar(&data, "data", "", "data folder (default: RIND_HOME, else ~/.rind)")
+	cmd.Flags().StringVar(&agent, "agent", "", "host this ACP agent: its command line answers every session (docs/hosting.md)")
+	cmd.Flags().StringArrayVar(&pass, "pass-env", nil, "environment variable the hosted agent gets too; repeatable, commas allowed")
 	cmd.Flags().IntVar(&o.maxLine, "max-line", frame.MaxBytes, "bytes of the longest line that is read")
 	cmd.Flags().BoolVar(&o.unstable, "unstable", false, "offer session/fork, which is no part of the stable protocol")
 	cmd.Flags().BoolVar(&o.draft, "acp-v2", false, "answer version 2, a draft, to a client that asks for it")
@@ -65,6 +78,7 @@ func acpCommand(std *streams) *cobra.Command {
 type acpOptions struct {
 	maxLine                int
 	unstable, draft, trace bool
+	agent                  *agentSpec // hosted, for every session; nil for none
 }
 
 // Bounds of --max-line: what any request of an editor needs, and what one line may cost.
@@ -79,7 +93,7 @@ func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(40) // as for app-server: memory matters more here than collector time
 	}
-	p, err := compose(std, f, composition{trace: o.trace})
+	p, err := compose(std, f, composition{trace: o.trace, agent: o.agent})
 	if err != nil {
 		return startup(err)
 	}

@@ -260,7 +260,7 @@ func stopReason(out session.Outcome) (string, *protocol.Error) {
 		return "max_tokens", nil
 	case out.Stop == "content_filter":
 		return "refusal", nil
-	case out.Fault != nil && out.Fault.Type == protocol.FailLimit:
+	case out.Stop == "max_turn_requests", out.Fault != nil && out.Fault.Type == protocol.FailLimit:
 		return "max_turn_requests", nil
 	case out.Outcome == session.OutcomeCompleted:
 		return "end_turn", nil

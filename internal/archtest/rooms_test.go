@@ -55,7 +55,10 @@ var rooms = []room{
 		third: []string{"charm.land/fantasy", "github.com/openai/openai-go", "github.com/google/jsonschema-go"},
 	},
 	{path: "session/provider/anthropic", ours: append([]string{"session/modelhttp"}, ground...)},
-	{path: "session/provider/acpagent", ours: append([]string{"protocol/acp", "protocol/rpc", "protocol/frame"}, ground...)},
+	{
+		path: "session/provider/acpagent", ours: append([]string{"protocol/acp", "protocol/rpc", "protocol/frame"}, ground...),
+		third: []string{"github.com/aymanbagabas/go-udiff"}, // what changed between the texts an agent tells
+	},
 	{path: "session/provider/providertest", ours: ground, third: doubles, testOnly: true},
 	{path: "session/provider/*", ours: ground},
 

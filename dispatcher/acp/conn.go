@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/protocol/frame"
@@ -66,7 +67,7 @@ func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
 func (c *Conn) lost() { c.once.Do(func() { close(c.gone) }) }
 
 // Ready implements rpc.Peer.
-func (c *Conn) Ready() { c.out.pause() }
+func (c *Conn) Ready() { c.out.Pause() }
 
 // Decode implements rpc.Peer.
 func (c *Conn) Decode(b []byte) (protocol.Request, error) { return acp.Decode(b) }
@@ -232,7 +233,7 @@ func (k *call) at(id session.SessionID, seq session.Seq, lead []byte, build func
 		return
 	}
 	if k.req.ID != nil {
-		k.c.out.hold(&hold{session: id, seq: seq, id: string(k.req.ID), lead: lead, build: build})
+		k.c.out.Hold(&outlet.Hold{Stream: string(id), Seq: seq, Exact: true, ID: string(k.req.ID), Append: k.c.out.answer(lead, build)})
 	}
 	k.handedOver()
 }

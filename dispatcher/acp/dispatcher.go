@@ -158,7 +158,7 @@ const (
 // requests are answered, turns are cancelled and their prompts answered, waiting ones are left. It returns nil when all due was written in time.
 func (d *Dispatcher) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	c := newConn(d, in, out)
-	go c.out.run()
+	go c.out.Run()
 	read := make(chan error, 1)
 	c.rpc = rpc.New(c.in, c, rpc.Options{Panicked: c.panicked, Send: c.sendCall, Withdraw: c.withdrawCall})
 	go func() { read <- c.rpc.Serve(ctx) }() // may outlive Serve, at the end of the process
@@ -186,9 +186,9 @@ func (c *Conn) finish() error {
 	c.asks.close()
 	c.d.sweep.close()
 	err := c.d.cfg.Sessions.Shutdown(ctx)
-	c.out.close()
+	c.out.Close()
 	select {
-	case <-c.out.done:
+	case <-c.out.Done():
 	case <-ctx.Done():
 		err = errors.Join(err, ctx.Err())
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
@@ -151,9 +152,9 @@ func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
 	caps := c.caps
 	c.mu.Unlock()
 	id := ref.ID
-	f := &follow{s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, caps, c.isOwn)}
+	f := &follow{out: c.out, s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, caps, c.isOwn)}
 	f.teller.Spent(v.Cost)
-	f.bell = v.Follow(c.out.ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
+	f.bell = v.Follow(c.out.Ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
 		go c.discarded(id) // not on the session's goroutine, which ends with this
 	})
 	return f
@@ -165,7 +166,7 @@ func (c *Conn) discarded(id session.SessionID) {
 	o := c.open[id]
 	delete(c.open, id)
 	c.mu.Unlock()
-	c.out.remove(id)
+	c.out.Unfollow(string(id))
 	if o != nil {
 		o.s.Close()
 	}
@@ -246,15 +247,14 @@ func openAsks(v *session.View) []*acp.Ask {
 // answerThenFollow answers, tells the commands, and goes on with the log from where the follower stands. Runs on the session's goroutine.
 func (k *call) answerThenFollow(res acp.Opened, p acp.OpenParams, f *follow) {
 	if !k.first() {
-		f.bell.Stop()
-		f.s.Close()
+		f.Close()
 		return
 	}
 	lines := k.c.out.encode(protocol.Reply{ID: k.req.ID, Result: res})
 	lines = append(lines, k.c.greeting(f.s.ID, p)...)
 	k.handedOver()
 	k.c.out.lines(lines, string(k.req.ID))
-	k.c.out.add(f, nil)
+	k.c.out.Follow(string(f.s.ID), f, nil)
 	k.c.lateOptions(f.s)
 }
 
@@ -344,13 +344,14 @@ func sessionLoad(k *call) {
 		}
 		res := k.c.state(v)
 		k.handedOver()
-		k.c.out.add(f, &hold{
-			session: s.ID, seq: v.Head, replay: true, id: string(k.req.ID),
-			build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} },
-			written: func() {
-				k.c.out.askFollowed(s.ID)
-				k.c.out.greet(s.ID, k.c.greeting(s.ID, p))
-				time.AfterFunc(greetingAfter, func() { k.c.out.greeted(s.ID) })
+		k.c.out.Follow(string(s.ID), f, &outlet.Hold{
+			Stream: string(s.ID), Seq: v.Head, Exact: true, Until: replaying, ID: string(k.req.ID),
+			Append: k.c.out.answer(nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} }),
+			Written: func() {
+				f.askAll()
+				lines := k.c.greeting(s.ID, p)
+				f.greeting.Store(&lines)
+				time.AfterFunc(greetingAfter, f.greeted)
 			},
 		})
 		k.c.lateOptions(s)

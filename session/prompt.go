@@ -26,6 +26,7 @@ type PromptRequest struct {
 	exec      TurnID // an execution that was accepted before; see Session.Execute
 	aside     agentFunc
 	after     TurnID // of aside
+	Editor    Editor // what the client does for the tools of the turn
 	// Queued tells the 1-based place in the line whenever it changes. Runs on the session's goroutine and must not block.
 	Queued func(position int)
 	// Started tells the turn before anything of it is in the log. Runs on the session's goroutine and must not block.

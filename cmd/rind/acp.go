@@ -113,6 +113,8 @@ func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error 
 		Sessions: cfg.Sessions, Version: cfg.Version, Log: cfg.Log, ErrorID: cfg.ErrorID, Resolve: cfg.Resolve, Policy: cfg.Policy, Undo: cfg.Undo,
 		Guide: cfg.Guide, Images: p.takesImages,
 		DataRoot: cfg.DataRoot, MaxLine: o.maxLine, Unstable: o.unstable, Draft: o.draft,
+		ClientFiles:    func() bool { set, err := p.settings(); return err == nil && set.ClientFiles() == "auto" },
+		ClientTerminal: func() bool { set, err := p.settings(); return err == nil && set.ClientTerminal() == "auto" },
 		Trust: func(workspace string) ([]string, error) {
 			t, err := p.trust(workspace)
 			return t.Files, err

@@ -37,6 +37,7 @@ type Conn struct {
 	version  int64 // of the protocol, as it was agreed on
 	open     map[session.SessionID]*opened
 	own      map[session.TurnID]bool // turns of prompts that have no answer yet
+	noFiles  int                     // times the client did not answer for its files as it should
 	gone     chan struct{}
 	once     sync.Once
 }
@@ -47,6 +48,7 @@ type opened struct {
 	// The folders as the client named them.
 	cwd   string
 	roots []string
+	names map[string]string // of its folders: as the client named them, by what they resolve to
 	// via is the surface of a change of mode this connection asked for and was not told of yet: it needs no update of its own. Guarded by Conn.mu.
 	via string
 }

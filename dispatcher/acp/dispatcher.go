@@ -40,6 +40,10 @@ type Config struct {
 	Trust    func(workspace string) ([]string, error)
 	DataRoot string // for /init user; "" for none
 
+	// ClientFiles and ClientTerminal report whether an editor's own files and terminals are used where it offers them (the settings of these
+	// names); nil: they are not.
+	ClientFiles, ClientTerminal func() bool
+
 	MaxLine  int  // bytes of the longest line read; 0 for frame.MaxBytes
 	Unstable bool // session/fork is offered
 	Draft    bool // a client that asks for version 2 is answered with it
@@ -70,8 +74,15 @@ func New(cfg Config) *Dispatcher {
 	if cfg.MaxLine <= 0 {
 		cfg.MaxLine = frame.MaxBytes
 	}
+	never := func() bool { return false }
+	if cfg.ClientFiles == nil {
+		cfg.ClientFiles = never
+	}
+	if cfg.ClientTerminal == nil {
+		cfg.ClientTerminal = never
+	}
 	if cfg.Images == nil {
-		cfg.Images = func() bool { return false }
+		cfg.Images = never
 	}
 	return &Dispatcher{cfg: cfg, models: &models{from: cfg.Sessions.Models()}, covered: map[session.TurnID]bool{}}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
 	"github.com/rind-dev/rind/session/store/memory"
+	"github.com/rind-dev/rind/session/tool/files"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,6 +57,7 @@ func (t *tool) Run(ctx context.Context, c session.ToolCall, p session.Progress) 
 func tools(touched *atomic.Int32) []session.Tool {
 	object := json.RawMessage(`{"type":"object"}`)
 	return []session.Tool{
+		files.ReadFile(), files.EditFile(nil),
 		&tool{session.ToolSpec{Name: "touch", Description: "d", Kind: "edit", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			before, after := "old", "new"
 			ch := protocol.FileChange{FilePath: "/w/a.txt"}

@@ -129,9 +129,15 @@ func sessionFork(k *call) {
 // opens enters a session as open here, taking over the caller's reference, and answers on its goroutine.
 func (k *call) opens(s *session.Session, p acp.OpenParams, f func(v *session.View)) {
 	c := k.c
+	names := map[string]string{s.Workspace(): p.CWD}
+	for _, named := range p.Roots {
+		if abs, err := c.d.cfg.Resolve(named); err == nil {
+			names[abs] = named
+		}
+	}
 	c.mu.Lock()
 	before := c.open[s.ID]
-	c.open[s.ID] = &opened{s: s, cwd: p.CWD, roots: p.Roots}
+	c.open[s.ID] = &opened{s: s, cwd: p.CWD, roots: p.Roots, names: names}
 	c.mu.Unlock()
 	if before != nil {
 		before.s.Close()

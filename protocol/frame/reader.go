@@ -18,7 +18,7 @@ type Reader struct {
 
 // NewReader reads lines from r until SetFraming says otherwise.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{in: bufio.NewReaderSize(r, 64<<10), first: true, max: MaxBytes}
+	return &Reader{in: bufio.NewReaderSize(r, 16<<10), first: true, max: MaxBytes}
 }
 
 // SetMax bounds a line by n bytes instead of MaxBytes; call it before the first Next. Bodies of the header framing keep theirs.

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/frame"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -139,7 +138,7 @@ func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writ
 	d.mu.Lock()
 	d.conns[c] = true
 	d.mu.Unlock()
-	go c.out.Run()
+	go c.out.run()
 	read := make(chan error, 1)
 	go func() { // a blocking read of standard input cannot be interrupted: this goroutine may outlive Serve, at the end of the process
 		if how, _, err := c.in.Sniff(1); err == nil && how == frame.Headers && (o.Envelope == nil || *o.Envelope == rindv2.JSONRPC) { // a forced rind v2 has lines only
@@ -175,9 +174,9 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 	case <-ctx.Done():
 	}
 	c.finalAnswer(err)
-	c.out.Close()
+	c.out.close()
 	select {
-	case <-c.out.Done():
+	case <-c.out.done:
 	case <-ctx.Done():
 		err = errors.Join(err, ctx.Err())
 	}
@@ -211,5 +210,6 @@ func (c *Conn) finalAnswer(err error) {
 	if err != nil {
 		r = protocol.Reply{ID: k.req.ID, Err: &protocol.Error{Kind: protocol.ShutdownFailed, Message: "The log could not be written to its end.", Cause: err}}
 	}
-	c.out.Hold(&outlet.Hold{Last: true, ID: string(k.req.ID), Append: c.out.answer(func(int64) protocol.Reply { return r })})
+	h := c.out.hold(&hold{last: true, id: string(k.req.ID)})
+	c.out.ready(h, func(int64) protocol.Reply { return r })
 }

@@ -124,7 +124,7 @@ type Fault string
 
 // Faults and what the loop does with them.
 const (
-	FaultConfig   Fault = "configuration" // no key, bad settings: not retried
+	FaultConfig   Fault = "configuration" // no key, bad settings, a certificate that is not trusted: not retried
 	FaultAuth     Fault = "auth"          // 401, 403: not retried
 	FaultModel    Fault = "unknown_model" // 404: not retried
 	FaultRejected Fault = "rejected"      // 400 and other refusals: not retried
@@ -132,7 +132,7 @@ const (
 	FaultQuota    Fault = "quota"         // 402, insufficient_quota: not retried
 	FaultRate     Fault = "rate"          // 429: retried while connecting, RetryAfter honoured
 	FaultServer   Fault = "server"        // 5xx, overloaded: retried while connecting
-	FaultNetwork  Fault = "network"       // refused, DNS, TLS, reset before the first chunk: retried while connecting
+	FaultNetwork  Fault = "network"       // refused, DNS, reset before the first chunk: retried while connecting
 	FaultTimeout  Fault = "timeout"       // idle watchdog, connect timeout: retried while connecting
 	FaultCut      Fault = "cut"           // stream broke or ended without end mark after it began: an interruption
 	FaultBadReply Fault = "bad_reply"     // 200 that is no stream: retried while connecting

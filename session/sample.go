@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -94,7 +95,8 @@ func (w *work) sample(ctx context.Context) (string, error) {
 		case retry == retryConnect && tries+1 < connectTries:
 			delay := connectDelay(tries, m.RetryAfter)
 			tries++
-			w.Log.Info("retry", "session", w.t.Session(), "turn", w.t.ID, "fault", m.Fault, "status", m.Status, "delay", delay)
+			w.Log.Info("retry", "session", w.t.Session(), "turn", w.t.ID, "fault", m.Fault, "status", m.Status, "delay_ms", delay.Milliseconds(), "behind", m.Cause)
+			w.t.Note(&protocol.Notice{Severity: "warning", Title: fmt.Sprintf("%s Asking again in %s (%d of %d).", m.Message, delay.Round(time.Second), tries+1, connectTries)})
 			if err := w.Pause(ctx, delay); err != nil {
 				return "", err
 			}
@@ -110,6 +112,9 @@ func (w *work) sample(ctx context.Context) (string, error) {
 		default:
 			if retry == retryCut {
 				m = &ModelError{Fault: FaultCut, Message: m.Message, Status: m.Status, Cause: m}
+			}
+			if retry == retryConnect {
+				m = &ModelError{Fault: m.Fault, Message: fmt.Sprintf("%s Asked %d times; try again later.", m.Message, tries+1), Status: m.Status, Cause: m.Cause}
 			}
 			return "", providerFailure(m)
 		}
@@ -456,15 +461,13 @@ func (w *work) noteContext(msgs []Message, full bool) {
 		{Key: "results", Label: "Tool results"},
 	}
 	sections[1].Tokens = w.toolTokens()
-	place := map[Role]int{RoleSystem: 0, RoleUser: 2, RoleAssistant: 3, RoleTool: 4}
-	for i := range msgs {
-		m := &msgs[i]
+	for i, m := range msgs {
 		if i == 0 && m.Role == RoleSystem && len(w.guide) > 0 {
 			continue // counted by its parts, below
 		}
-		s := &sections[place[m.Role]]
-		s.Messages++
-		s.Tokens += m.tokens()
+		i := map[Role]int{RoleSystem: 0, RoleUser: 2, RoleAssistant: 3, RoleTool: 4}[m.Role]
+		sections[i].Messages++
+		sections[i].Tokens += m.tokens()
 	}
 	for _, p := range w.guide {
 		i := slices.IndexFunc(sections, func(s protocol.Section) bool { return s.Key == p.Key })

@@ -29,8 +29,7 @@ type Session struct {
 
 	// Owned by the goroutine.
 	refs      int
-	draft     bool      // it has no log yet
-	roots     *[]string // further folders an opening asked for; in the log with the next turn
+	draft     bool // it has no log yet
 	removed   bool
 	stopping  bool
 	onQuiet   []func()
@@ -108,12 +107,9 @@ func (s *Session) history() (*History, error) {
 				if page[i].Seq > s.shown.Head {
 					break
 				}
-				var b protocol.Body
-				if remembers(page[i].Kind) {
-					var err error
-					if b, err = protocol.Decode(&page[i]); err != nil {
-						return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
-					}
+				b, err := protocol.Decode(&page[i])
+				if err != nil {
+					return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
 				}
 				h.Apply(&page[i], b)
 			}

@@ -13,10 +13,6 @@ func (s *Session) startTurn(p *Prompt) {
 		return
 	}
 	turn := TurnID(s.all.cfg.IDs.Hex32())
-	if p.req.aside != nil {
-		s.startAside(p, turn)
-		return
-	}
 	if p.req.compact {
 		started := &protocol.TurnStarted{Operation: protocol.OpCompact, Origin: protocol.OriginUser}
 		started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
@@ -72,9 +68,7 @@ func (s *Session) startTurn(p *Prompt) {
 // startWith appends what a turn begins with and runs it once that is down.
 func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
 	t := newTurn(s, turn, p, s.next.Sel)
-	t.transient, t.aside = p.req.Transient, p.req.aside
-	s.stampRoots(ls)
-	s.markHosted(ls)
+	t.transient = p.req.Transient
 	if p.req.Started != nil {
 		p.req.Started(turn)
 	}
@@ -97,7 +91,7 @@ func (s *Session) opening() []line {
 	st := s.next
 	c.More.WorkspaceRoot, c.More.ConversationID = st.Workspace, st.Conversation
 	c.More.Provider, c.More.Model, c.More.Effort, c.More.Mode = st.Sel.Provider, st.Sel.Model, st.Sel.Effort, st.Sel.Mode
-	c.More.Metadata, c.More.Roots, c.More.Surface = st.Metadata, st.Roots, st.Surface
+	c.More.Metadata = st.Metadata
 	if st.Renamed {
 		c.More.Title = st.Title
 	}

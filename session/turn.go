@@ -47,8 +47,6 @@ func (f *Failure) stop() string {
 		return stopMaxTokens
 	case protocol.FailFiltered:
 		return stopFilter
-	case protocol.FailCrashed, protocol.FailStalled:
-		return stopProvider
 	}
 	switch f.Source {
 	case "provider":
@@ -85,12 +83,10 @@ type Turn struct {
 	limits    *ExecutionLimits       // of an execution; nil for none
 	wrong     error                  // the configuration of an execution cannot be used
 	expiry    *time.Timer            // of an execution's timeout
-	aside     agentFunc              // answers in the place of the agent; nil for none
-	hurry     chan struct{}          // closed when somebody waits for the lane
 }
 
 func newTurn(s *Session, id TurnID, p *Prompt, sel Selection) *Turn {
-	t := &Turn{ID: id, Selection: sel, s: s, prompt: p, answers: map[string]chan answer{}, hurry: make(chan struct{})}
+	t := &Turn{ID: id, Selection: sel, s: s, prompt: p, answers: map[string]chan answer{}}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.gather.t = t
 	if p != nil {
@@ -114,9 +110,6 @@ func (t *Turn) answer() (stop string, err error) {
 			err = fmt.Errorf("panic in turn: %v\n%s", r, debug.Stack())
 		}
 	}()
-	if t.aside != nil {
-		return t.aside(t.ctx, t)
-	}
 	return t.s.all.cfg.Agent.Turn(t.ctx, t)
 }
 
@@ -214,7 +207,7 @@ func (t *Turn) Note(bodies ...protocol.Body) { t.gather.note(bodies) }
 func (t *Turn) failure(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		if f.Cause != nil {
-			t.s.log().Info("turn failed", "session", t.s.ID, "turn", t.ID, "type", f.Type, "cause", f.Cause)
+			t.s.log().Info("turn failed", "session", t.s.ID, "turn", t.ID, "type", f.Type, "cause", f.Cause, "behind", errors.Unwrap(f.Cause))
 		}
 		return f
 	}
@@ -249,8 +242,6 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 		return
 	case errors.Is(cause, errShutdown), errors.Is(cause, errLeave):
 		e.kind, e.reason, e.stop = endCancelled, protocol.ReasonShutdown, stopShutdown
-	case errors.Is(err, ErrAgentCancelled):
-		e.kind, e.reason = endCancelled, reasonAgent
 	case err != nil:
 		e.kind, e.failure = endFailed, t.failure(err)
 	default:

@@ -310,5 +310,5 @@ func (s *screen) consentMissing() string {
 	if len(named) > most {
 		named = append(append([]string{}, named[:most]...), fmt.Sprintf("and %d more", len(s.refused)-most))
 	}
-	return fmt.Sprintf("consent was needed and nobody could be asked (%s); run with --mode edit or --mode full, or in rind chat", strings.Join(named, "; "))
+	return fmt.Sprintf("consent was needed and nobody could be asked (%s); rind chat asks you, --mode edit lets files of the workspace be written, --mode full also lets commands run", strings.Join(named, "; "))
 }

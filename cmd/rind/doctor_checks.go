@@ -26,7 +26,8 @@ func (r *report) store(ctx context.Context, rt *process) {
 	}
 	h, err := rt.store.Health(ctx)
 	if err != nil {
-		r.add("store", "wrong", "%v", err)
+		text := strings.ReplaceAll(err.Error(), "run 'rind doctor'", "copy it away; 'rind sessions export' writes what can still be read")
+		r.add("store", "wrong", "%s", text)
 		return
 	}
 	r.add("store", "ok", "%s: %d sessions, %d entries, %s, schema %d (readable from %d)", h.Path, h.Sessions, h.Entries, mebibytes(h.Bytes), h.WrittenBy, h.ReadableFrom)
@@ -103,7 +104,9 @@ type problems interface {
 
 func (r *report) workspace(ctx context.Context, rt *process, set settings.Settings) {
 	r.trust(rt, set)
-	if rules, err := rt.policy.Rules(ctx, rt.workspace); err != nil {
+	if rules, err := rt.policy.Rules(ctx, rt.workspace); errors.Is(err, session.ErrCorrupt) || errors.Is(err, session.ErrNewer) {
+		r.add("consent", "wrong", "the rules of this workspace cannot be read: see store")
+	} else if err != nil {
 		r.add("consent", "wrong", "the rules of this workspace cannot be read: %s", messageOf(err))
 	} else {
 		r.add("consent", "ok", "mode %s for new sessions; %d rules for this workspace", set.ApprovalMode(), len(rules))

@@ -382,6 +382,9 @@ func (sh *shower) resolved(id string) {
 
 // result ends the show: the usage line, or the result line of --json, and the exit code.
 func (sh *shower) result(o session.Outcome, err error) error {
+	if protocol.KindOf(err) == protocol.SessionBusy && err != nil {
+		return exitf(exitFailed, "%s Watch it with: rind replay --follow %s", messageOf(err), sh.session.ID)
+	}
 	if err != nil {
 		return asExit(err)
 	}
@@ -433,6 +436,9 @@ func asExit(err error) error {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		if e.Kind == protocol.ConfigurationError {
 			return &exit{exitConfig, e.Message}
+		}
+		if e.Kind == protocol.SessionNotFound {
+			return exitf(exitFailed, "%s; 'rind sessions list' shows what there is", strings.TrimSuffix(e.Message, "."))
 		}
 		return &exit{exitFailed, e.Message}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
@@ -115,15 +114,14 @@ func sessionClose(k *call) {
 			return
 		}
 		k.handedOver()
-		c.out.Hold(&outlet.Hold{
-			Stream: string(s.ID), Seq: head, Exact: true, ID: string(k.req.ID),
-			Append: c.out.answer(nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: acp.Empty{}} }),
-			Written: func() {
+		c.out.hold(&hold{
+			session: s.ID, seq: head, id: string(k.req.ID), build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: acp.Empty{}} },
+			written: func() {
 				c.mu.Lock()
 				again := c.open[s.ID] != nil // opened anew meanwhile
 				c.mu.Unlock()
 				if !again {
-					c.out.Unfollow(string(s.ID))
+					c.out.remove(s.ID)
 				}
 				s.Close()
 			},
@@ -155,7 +153,7 @@ func sessionDelete(k *call) {
 			err = c.d.cfg.Sessions.Delete(ctx, id)
 		}
 		if o != nil {
-			c.out.Unfollow(string(id))
+			c.out.remove(id)
 			o.s.Close()
 		}
 		if protocol.KindOf(err) == protocol.SessionNotFound {

@@ -159,9 +159,9 @@ func TestAnOwnAuthorityIsTrustedOnlyWhenNamed(t *testing.T) {
 	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for file, want := range map[string]session.Fault{"": session.FaultNetwork, authority: ""} {
+	for file, want := range map[string]session.Fault{"": session.FaultConfig, authority: ""} {
 		a := ask(t, speak(t, modelhttp.Config{BaseURL: server.URL, CAFile: file}))
-		if a.Fault() != want || want == session.FaultNetwork && !strings.Contains(a.Err.Error(), "caFile") {
+		if a.Fault() != want || want == session.FaultConfig && !strings.Contains(a.Err.Error(), "caFile") {
 			t.Errorf("with the file %q: %v", file, a.Err)
 		}
 	}

@@ -3,6 +3,7 @@ package modelhttp
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"math"
 	"net"
@@ -29,23 +30,36 @@ func (e *Endpoint) network(ctx context.Context, err error) error {
 	}
 	out := &session.ModelError{Fault: session.FaultNetwork, Cause: e.redacted(err)}
 	timeout, timed := errors.AsType[net.Error](err)
-	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	cert, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, dns := errors.AsType[*net.DNSError](err)
 	host := e.host
 	switch {
-	case cert:
-		out.Message = "The certificate of " + host + " cannot be verified; for an own authority set caFile."
+	case untrusted: // it stays so, however often it is asked
+		out.Fault, out.Message = session.FaultConfig, certificate(host, e.Name, cert.Err)
+	case strings.Contains(err.Error(), "HTTP response to HTTPS client"):
+		out.Fault, out.Message = session.FaultConfig, host+" speaks http, not https: correct baseUrl of provider "+e.Name+"."
 	case timed && timeout.Timeout():
 		out.Fault, out.Message = session.FaultTimeout, "The connection to "+host+" timed out."
 	case dns:
-		out.Message = "The host " + host + " cannot be found; check baseUrl and the network."
+		out.Message = "The host " + host + " cannot be found: check the network, and baseUrl of provider " + e.Name + "."
 	case strings.Contains(err.Error(), "refused"): // the word of every system, whatever its number
-		out.Message = "Nothing listens at " + host + "; is the server running?"
+		out.Message = "Nothing listens at " + host + ": start the server, or correct baseUrl of provider " + e.Name + "."
 	default:
 		out.Message = "The connection to " + host + " failed: " + innermost(err)
 	}
 	out.Message = e.Line(out.Message)
 	return out
+}
+
+// certificate says why one was not accepted, and what would help.
+func certificate(host, provider string, err error) string {
+	if _, other := errors.AsType[x509.HostnameError](err); other {
+		return "The certificate of " + host + " is for another host: correct baseUrl of provider " + provider + "."
+	}
+	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
+		return "The certificate of " + host + " has expired or is not valid yet: check the clock of this machine, then the server."
+	}
+	return "The certificate of " + host + " is of no authority this system trusts: name its authority in caFile of provider " + provider + "."
 }
 
 func innermost(err error) string {
@@ -109,7 +123,31 @@ func (e *Endpoint) fault(t Told, after time.Duration) *session.ModelError {
 	if err.Message == "" {
 		err.Message = "The provider refused the request without saying why."
 	}
+	if next := e.next(err.Fault); next != "" {
+		if room := messageChars - protocol.CharLen(next) - 2; protocol.CharLen(err.Message) > room {
+			err.Message = protocol.Prefix(err.Message, room-1) + "…"
+		}
+		if !strings.ContainsAny(err.Message[len(err.Message)-1:], ".!?") {
+			err.Message += "."
+		}
+		err.Message += " " + next
+	}
 	return err
+}
+
+// next is what a person can do about a fault the provider told of in words of its own.
+func (e *Endpoint) next(f session.Fault) string {
+	switch f {
+	case session.FaultAuth:
+		return "To set another key of provider " + e.Name + ": rind login " + e.Name
+	case session.FaultModel:
+		return "What there is: rind models --provider " + e.Name
+	case session.FaultQuota:
+		return "Provider " + e.Name + " gives no more for now; other models: rind models"
+	case session.FaultContext:
+		return "Ask for less at once, or begin a new session."
+	}
+	return ""
 }
 
 // ByStatus sorts a fault by its HTTP status alone; 0 and whatever says nothing of its own are FaultRejected.

@@ -51,7 +51,7 @@ func (p Provider) Key(env Env) (Key, error) {
 		if err != nil || value == "" {
 			return Key{}, &protocol.Error{
 				Kind: protocol.ConfigurationError, Cause: err,
-				Message: "No API key for provider " + p.Name + ": the system's keyring did not give it out. Unlock the keyring, or run rind login.",
+				Message: "No API key for provider " + p.Name + ": the system's keyring did not give it out. Unlock the keyring, or run rind login " + p.Name + ".",
 			}
 		}
 		return Key{value, source}, nil
@@ -83,8 +83,8 @@ func (p Provider) Source(env Env) (string, error) {
 		return p.fromEnv(p.Variable, env)
 	}
 	return "", protocol.Errorf(protocol.ConfigurationError,
-		`No API key for provider %s: %s has no apiKey for it. Set it to "$NAME" (a variable such as OPENAI_API_KEY), to "" if none is needed, or run rind login.`,
-		p.Name, p.settings)
+		`No API key for provider %s: %s has no apiKey for it. Set it to "$NAME" (a variable such as OPENAI_API_KEY), to "" if none is needed, or run rind login %s.`,
+		p.Name, p.settings, p.Name)
 }
 
 // NeedsKey tells whether the provider's type is one that is asked with a key at all.
@@ -95,7 +95,7 @@ func (p Provider) fromEnv(name string, env Env) (string, error) {
 		return "$" + name, nil
 	}
 	return "", protocol.Errorf(protocol.ConfigurationError,
-		"No API key for provider %s: %s is not set in the environment of this process. Set it, or run rind login.", p.Name, name)
+		"No API key for provider %s: %s is not set in the environment of this process. Set it, or run rind login %s.", p.Name, name, p.Name)
 }
 
 // Secrets lists what must never be shown of a provider, but for what is in the keyring, which is not asked: its keys, the values of its

@@ -118,7 +118,7 @@ func TestErrorsInsideAStreamKeepTheirKindAndWords(t *testing.T) {
 	} {
 		for _, before := range [][]string{nil, said} {
 			a := stream(t, with(before, `{"type":"error","error":{"type":"`+kind+`","message":"it broke"}}`)...)
-			if e := faultOf(t, a); e.Fault != fault || e.Message != "it broke" || e.Status != 0 {
+			if e := faultOf(t, a); e.Fault != fault || !strings.HasPrefix(e.Message, "it broke") || e.Status != 0 {
 				t.Errorf("%s: %+v, want %s", kind, e, fault)
 			}
 		}

@@ -63,7 +63,9 @@ func (s *Store) fault(doing string, err error) error {
 			return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
 		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
 			return fmt.Errorf("%w: %s: check its permissions and those of its folder", session.ErrReadOnly, s.path)
-		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT:
+		case sqlite3.SQLITE_NOTADB: // nothing of it can be read
+			return fmt.Errorf("%w: %s: move the file away to begin with an empty one; it was left as it is", session.ErrCorrupt, s.path)
+		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT:
 			return fmt.Errorf("%w: %s: run 'rind doctor'; the file was left as it is", session.ErrCorrupt, s.path)
 		case sqlite3.SQLITE_IOERR:
 			// A write that failed without a word for it is a quota or a limit of the process; other failures beside a full disk are its doing too.

@@ -73,12 +73,12 @@ func TestAFileThatCannotBeUsedIsNamedAndLeftAsItIs(t *testing.T) {
 		}, session.ErrNewer, "9999"},
 		{"another file", func(t *testing.T, path string) {
 			write(t, path, bytes.Repeat([]byte("no database "), 1000))
-		}, session.ErrCorrupt, "doctor"},
+		}, session.ErrCorrupt, "move the file away"},
 		{"a damaged header", func(t *testing.T, path string) {
 			b := read(t, path)
 			copy(b, bytes.Repeat([]byte{0xAA}, 100))
 			write(t, path, b)
-		}, session.ErrCorrupt, "doctor"},
+		}, session.ErrCorrupt, "move the file away"},
 		{"a folder", func(t *testing.T, path string) {
 			for _, p := range []string{path, path + "-wal", path + "-shm"} {
 				_ = os.Remove(p)

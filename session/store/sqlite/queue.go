@@ -141,10 +141,7 @@ func (s *Store) writeLoop(ended chan struct{}) {
 			select {
 			case <-s.bell:
 			case <-idle.C:
-				switch {
-				case w.sweep():
-					idle.Reset(0)
-				case w.dirty && !w.checkpoint():
+				if w.dirty && !w.checkpoint() {
 					idle.Reset(checkpointIdle) // somebody reads an old part of it
 				}
 			}

@@ -12,7 +12,6 @@ import (
 	"hash"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -81,16 +80,7 @@ func (readFile) Run(ctx context.Context, call session.ToolCall, _ session.Progre
 	if args.Limit >= 1 {
 		p.limit = int(min(args.Limit, maxLines))
 	}
-	var in io.Reader = f
-	if place, err := r.Resolve(args.Path); err == nil {
-		if text, ok := editorText(ctx, call.Editor.Files, place, f, info); ok {
-			in, p.size = strings.NewReader(text), int64(len(text))
-		}
-	}
-	if ctx.Err() != nil {
-		return session.ToolResult{}, context.Cause(ctx)
-	}
-	res, err := p.read(ctx, in)
+	res, err := p.read(ctx, f)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return res, err

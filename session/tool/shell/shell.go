@@ -51,8 +51,7 @@ const (
 
 type bash struct {
 	Config
-	shell   interpreter
-	earlier roots.Earlier // what files held when the last command began
+	shell interpreter
 }
 
 // Bash is the tool bash.
@@ -105,7 +104,7 @@ func (b *bash) Run(ctx context.Context, call session.ToolCall, out session.Progr
 		return f.detach(ctx, call, bg)
 	}
 	if !call.Reads {
-		f.before = b.earlier.Snapshot(ctx, f.roots, roots.DefaultSnapshot)
+		f.before = f.roots.Snapshot(ctx, roots.DefaultSnapshot)
 	}
 	if refused, err = f.start(call); err != nil || refused != nil {
 		return ended(refused, err)

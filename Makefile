@@ -3,6 +3,7 @@
 FUZZTIME    ?= 60s
 CHAOSROUNDS ?= 10
 CHAOSKILLS  ?= 200
+CHAOSLOAD   ?= 30s
 ARGS        ?= --help
 
 # A build is a function of the sources: no paths, no C compiler. The version is the commit, read back with debug.ReadBuildInfo.
@@ -32,7 +33,7 @@ fuzz:
 
 # The goals of docs/performance.md as ratios within this run, then the benchmarks of each package.
 bench:
-	go test -count=1 -timeout 20m -run '^TestReport$$' ./internal/bench -report -v | grep -v '^\(===\|---\|PASS\|ok\)'
+	go test -count=1 -timeout 20m -run '^(TestReport|TestLongSessions)$$' ./internal/bench -report -v | grep -v '^\(===\|---\|PASS\|ok\)'
 	go test -run '^$$' -bench . -benchmem ./...
 
 # Rewrites the golden files of every package that has an -update flag. Read the difference like code.
@@ -40,10 +41,12 @@ golden:
 	@grep -rlE --include='*_test.go' 'flag\.Bool\("update"' . | xargs -r -n1 dirname | sort -u | \
 	while read -r dir; do echo "== $$dir"; go test -count=1 "$$dir" -update || exit 1; done
 
-# Tests named TestChaos… play faults at random; `make test` runs each once, with a few kills; this is 200 kills of each.
+# Tests named TestChaos… play faults at random; `make test` runs each once, with a few kills; this is 200 kills of each, and two processes
+# at work on one store for CHAOSLOAD. CHAOSROUNDS=20 CHAOSKILLS=600 makes it 1,000 kills in all.
 chaos:
-	go test -run '^TestChaos' -skip '^TestChaosTools' -count=$(CHAOSROUNDS) -timeout 60m ./...
+	go test -run '^TestChaos' -skip '^TestChaos(Tools|Processes)' -count=$(CHAOSROUNDS) -timeout 60m ./...
 	go test -run '^TestChaosTools' -count=1 -timeout 60m -v ./cmd/rind -built -kills $(CHAOSKILLS)
+	go test -run '^TestChaosProcesses' -count=1 -timeout 60m -v ./cmd/rind -load $(CHAOSLOAD)
 
 check: fmt lint tidy layers cross test
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/frame"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -20,7 +21,6 @@ type Conn struct {
 	out *Outbox
 	in  *frame.Reader
 
-	batch wrote // owned by the outbox's goroutine
 	final *call // shutdown, answered last; set by the reading goroutine before the end begins
 
 	mu          sync.Mutex // guards what follows; never held over I/O
@@ -77,7 +77,7 @@ func (c *Conn) legacy() bool {
 func (c *Conn) lost() { c.once.Do(func() { close(c.gone) }) }
 
 // Ready implements rpc.Peer.
-func (c *Conn) Ready() { c.out.pause() }
+func (c *Conn) Ready() { c.out.Pause() }
 
 // Decode implements rpc.Peer. The first frame decides for an envelope, unless one was forced.
 func (c *Conn) Decode(b []byte) (protocol.Request, error) {
@@ -230,13 +230,12 @@ func (k *call) at(id session.SessionID, seq session.Seq, result any, err error) 
 	if !k.once() || k.req.ID == nil {
 		return
 	}
-	h := k.c.out.hold(&hold{session: id, seq: seq, id: string(k.req.ID)})
-	k.c.out.ready(h, func(int64) protocol.Reply {
+	k.c.out.Hold(&outlet.Hold{Stream: string(id), Seq: seq, ID: string(k.req.ID), Append: k.c.out.answer(func(int64) protocol.Reply {
 		if err != nil {
 			return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
 		}
 		return protocol.Reply{ID: k.req.ID, Result: result}
-	})
+	})})
 }
 
 var okResult = rindv2.OK{OK: true}

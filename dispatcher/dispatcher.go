@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/frame"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -138,7 +139,7 @@ func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writ
 	d.mu.Lock()
 	d.conns[c] = true
 	d.mu.Unlock()
-	go c.out.run()
+	go c.out.Run()
 	read := make(chan error, 1)
 	go func() { // a blocking read of standard input cannot be interrupted: this goroutine may outlive Serve, at the end of the process
 		if how, _, err := c.in.Sniff(1); err == nil && how == frame.Headers && (o.Envelope == nil || *o.Envelope == rindv2.JSONRPC) { // a forced rind v2 has lines only
@@ -174,9 +175,9 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 	case <-ctx.Done():
 	}
 	c.finalAnswer(err)
-	c.out.close()
+	c.out.Close()
 	select {
-	case <-c.out.done:
+	case <-c.out.Done():
 	case <-ctx.Done():
 		err = errors.Join(err, ctx.Err())
 	}
@@ -210,6 +211,5 @@ func (c *Conn) finalAnswer(err error) {
 	if err != nil {
 		r = protocol.Reply{ID: k.req.ID, Err: &protocol.Error{Kind: protocol.ShutdownFailed, Message: "The log could not be written to its end.", Cause: err}}
 	}
-	h := c.out.hold(&hold{last: true, id: string(k.req.ID)})
-	c.out.ready(h, func(int64) protocol.Reply { return r })
+	c.out.Hold(&outlet.Hold{Last: true, ID: string(k.req.ID), Append: c.out.answer(func(int64) protocol.Reply { return r })})
 }

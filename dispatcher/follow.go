@@ -3,7 +3,7 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
-	"sort"
+	"slices"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -13,7 +13,7 @@ import (
 // follow begins to follow a session from where it stands, unless the connection does already. The cursor and the doorbell are set at one
 // point of the log, ahead of whatever is asked of the session next.
 func (c *Conn) follow(s *session.Session) {
-	if c.out.following(s.ID) {
+	if c.following(s.ID) {
 		return
 	}
 	ref, err := c.d.cfg.Sessions.Open(context.Background(), s.ID)
@@ -21,25 +21,27 @@ func (c *Conn) follow(s *session.Session) {
 		return // it is being deleted: there is nothing to follow
 	}
 	if !ref.Inspect(func(v *session.View) {
-		f := newFollow(ref, c.bell(v), v.Head)
+		f := c.newStream(ref, c.bell(v), v.Head)
 		if t := v.Serial; t != nil {
 			message, text := v.OpenMessage()
 			f.teller.Resume(t.ID, message, protocol.CharLen(text))
 		}
-		c.out.add(f)
+		c.out.Follow(string(s.ID), f, nil)
 	}) {
 		ref.Close()
 	}
 }
 
-func newFollow(ref *session.Session, bell *session.Follower, cursor session.Seq) *follow {
-	return &follow{s: ref, bell: bell, cursor: cursor, teller: rindv2.Teller{Session: ref.ID}}
+func (c *Conn) newStream(ref *session.Session, bell *session.Follower, cursor session.Seq) *stream {
+	return &stream{out: c.out, s: ref, bell: bell, cursor: cursor, teller: rindv2.Teller{Session: ref.ID}}
 }
+
+func (c *Conn) following(id session.SessionID) bool { return c.out.Stream(string(id)) != nil }
 
 // followAfter makes a follower that is told the durable events behind a cursor, the open message's text in one piece, and then goes live.
 // From behind the end it goes live at once. Runs on the session's goroutine.
-func (c *Conn) followAfter(ref *session.Session, v *session.View, after session.Seq) *follow {
-	f := newFollow(ref, c.bell(v), min(after, v.Head))
+func (c *Conn) followAfter(ref *session.Session, v *session.View, after session.Seq) *stream {
+	f := c.newStream(ref, c.bell(v), min(after, v.Head))
 	f.head = v.Head
 	if open, ok := v.OpenText(); ok && f.head > 0 {
 		f.open = &protocol.Envelope{Session: ref.ID, Turn: open.Turn, Event: open.Event}
@@ -52,7 +54,7 @@ func (c *Conn) followAfter(ref *session.Session, v *session.View, after session.
 // bell registers the connection with a session. Runs on the session's goroutine.
 func (c *Conn) bell(v *session.View) *session.Follower {
 	id := v.Session.ID
-	return v.Follow(c.out.ring, func(event json.RawMessage) {
+	return v.Follow(c.out.Ring, func(event json.RawMessage) {
 		c.out.event(protocol.Envelope{Session: id, Event: event})
 	}, func() { c.discarded(id) })
 }
@@ -60,7 +62,7 @@ func (c *Conn) bell(v *session.View) *session.Follower {
 // discarded tells that a session is gone.
 func (c *Conn) discarded(id session.SessionID) {
 	go func() { // not on the session's goroutine, which ends with this
-		c.out.remove(id)
+		c.out.Unfollow(string(id))
 		c.mu.Lock()
 		if c.current != nil && c.current.ID == id {
 			c.lostCurrent = id
@@ -72,14 +74,16 @@ func (c *Conn) discarded(id session.SessionID) {
 }
 
 // unfollow ends following a session.
-func (c *Conn) unfollow(id session.SessionID) bool { return c.out.remove(id) }
+func (c *Conn) unfollow(id session.SessionID) bool { return c.out.Unfollow(string(id)) }
 
 // subscribed lists the sessions followed, sorted.
 func (c *Conn) subscribed() []session.SessionID {
-	c.out.mu.Lock()
-	ids := append([]session.SessionID{}, c.out.order...)
-	c.out.mu.Unlock()
-	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
+	keys := c.out.Streams()
+	slices.Sort(keys)
+	ids := make([]session.SessionID, len(keys))
+	for i, key := range keys {
+		ids[i] = session.SessionID(key)
+	}
 	return ids
 }
 

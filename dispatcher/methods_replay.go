@@ -6,6 +6,7 @@ import (
 	"math"
 	"runtime/debug"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -62,7 +63,7 @@ func (k *call) snapshot(take func(v *session.View, state rindv2.ReplayState) (fu
 		if !k.once() || k.req.ID == nil {
 			return
 		}
-		h := k.c.out.hold(&hold{session: v.Session.ID, seq: v.Head, exact: true, id: string(k.req.ID)})
+		h := k.c.out.Hold(&outlet.Hold{Stream: string(v.Session.ID), Seq: v.Head, Exact: true, Wait: true, ID: string(k.req.ID)})
 		go func() {
 			result, err := func() (result func(int64) any, err error) {
 				defer func() {
@@ -72,12 +73,12 @@ func (k *call) snapshot(take func(v *session.View, state rindv2.ReplayState) (fu
 				}()
 				return read()
 			}()
-			k.c.out.ready(h, func(seq int64) protocol.Reply {
+			k.c.out.Ready(h, k.c.out.answer(func(seq int64) protocol.Reply {
 				if err != nil {
 					return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
 				}
 				return protocol.Reply{ID: k.req.ID, Result: result(seq)}
-			})
+			}))
 		}()
 	})
 }

@@ -194,11 +194,11 @@ func subscribe(k *call, p *rindv2.SubscribeParams) {
 			f := k.c.followAfter(ref, v, *p.AfterCursor)
 			// The answer goes first: it is handed over before the follower is.
 			ids := k.c.subscribed()
-			if !k.c.out.following(s.ID) {
+			if !k.c.following(s.ID) {
 				ids = insert(ids, s.ID)
 			}
 			k.ok(rindv2.Subscribed{OK: true, Subscribed: ids})
-			k.c.out.add(f)
+			k.c.out.Follow(string(s.ID), f, nil)
 		}) {
 			ref.Close()
 			k.fail(rindv2.SessionNotFound(s.ID))

@@ -101,14 +101,20 @@ func TestNothingBehindASnapshotTakenWhileTheLogIsReadIsToldBeforeIt(t *testing.T
 	all, s, store := stored(t)
 	c := newConn(New(Config{Sessions: all}), strings.NewReader(""), io.Discard)
 	c.env = rindv2.Rind
-	o := c.out
-	o.add(newFollow(s, nil, 0))
 	const place = 7
-	var h *hold
-	pause := func() { h = o.hold(&hold{session: s.ID, seq: place, exact: true, id: "1"}) }
+	held := false
+	limit := func() session.Seq {
+		if held {
+			return place
+		}
+		return -1
+	}
+	pause := func() { held = true } // the reading goroutine holds the answer of a snapshot
 	store.before.Store(&pause)
-	buf, more, err := o.page(nil, s.ID)
-	if err != nil || h == nil {
+	f := c.newStream(s, nil, 0)
+	defer f.Close()
+	buf, more, err := f.Page(nil, limit)
+	if err != nil || !held {
 		t.Fatalf("the log was not read: %v", err)
 	}
 	early := cursorsOf(buf)
@@ -116,49 +122,18 @@ func TestNothingBehindASnapshotTakenWhileTheLogIsReadIsToldBeforeIt(t *testing.T
 		t.Errorf("told before a snapshot at %d: %v", place, early)
 	}
 	if more {
-		if rest, _, _ := o.page(nil, s.ID); len(rest) > 0 {
+		if rest, _, _ := f.Page(nil, limit); len(rest) > 0 {
 			t.Errorf("told before the answer: %s", rest)
 		}
 	}
-	o.ready(h, func(last int64) protocol.Reply { return protocol.Reply{ID: []byte("1"), Result: last} })
-	lines := 0
-	for buf, again := buf, true; again; lines += bytes.Count(buf, []byte("\n")) {
-		var err error
-		if buf, again, _, err = o.fill(nil); err != nil {
-			t.Fatal(err)
+	held = false // it is written
+	rest, _, err := f.Page(nil, limit)
+	if err != nil || bytes.Count(rest, []byte("\n")) < 3 {
+		t.Fatalf("%v, behind the answer:\n%s", err, rest)
+	}
+	for _, n := range cursorsOf(rest) {
+		if n <= place {
+			t.Errorf("told after the snapshot at %d: %d", place, n)
 		}
-		for _, n := range cursorsOf(buf) {
-			if n <= place {
-				t.Errorf("told after the snapshot at %d: %d", place, n)
-			}
-		}
-	}
-	if lines < 3 {
-		t.Errorf("only %d lines followed", lines)
-	}
-	o.remove(s.ID)
-}
-
-func TestTheLastAnswerIsNotWrittenBeforeItIsKnown(t *testing.T) {
-	c := newConn(New(Config{}), strings.NewReader(""), io.Discard)
-	h := c.out.hold(&hold{last: true, id: "1"})
-	if buf, last := c.out.answers(nil, true); len(buf) > 0 || last {
-		t.Fatalf("written: %q", buf)
-	}
-	c.out.ready(h, func(int64) protocol.Reply { return protocol.Reply{ID: []byte("1"), Result: okResult} })
-	other := c.out.hold(&hold{id: "2"})
-	if _, last := c.out.answers(nil, true); last {
-		t.Fatal("written ahead of another answer")
-	}
-	c.out.ready(other, func(int64) protocol.Reply { return protocol.Reply{ID: []byte("2"), Result: okResult} })
-	var buf []byte
-	last := false
-	for range 2 {
-		if buf, last = c.out.answers(buf, true); last {
-			break
-		}
-	}
-	if want := `{"kind":"response","request_id":2,"result":{"ok":true}}` + "\n" + `{"kind":"response","request_id":1,"result":{"ok":true}}` + "\n"; !last || string(buf) != want {
-		t.Errorf("last %v, written:\n%s", last, buf)
 	}
 }

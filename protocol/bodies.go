@@ -15,6 +15,9 @@ const (
 	OriginTask   = "task"
 	OriginGoal   = "goal"
 
+	// OriginBackground is a turn nobody asked for: what a hosted agent said after its answer.
+	OriginBackground = "background"
+
 	ModeSteering = "steering" // inputs
 	ModeFollowUp = "follow_up"
 	MovedAway    = "retrieved" // InputMoved.To
@@ -97,6 +100,8 @@ const (
 	FailTurn          = "TurnInterrupted"
 	FailPersistence   = "PersistenceError"
 	FailInternal      = "InternalError"
+	FailCrashed       = "ProviderCrashed" // of a hosted agent
+	FailStalled       = "ProviderStalled"
 )
 
 // SessionCreated is the first entry of a session that was not forked.
@@ -110,6 +115,8 @@ type SessionCreated struct {
 		Mode           string          `json:"approval_mode,omitempty"`
 		Title          string          `json:"title,omitempty"`
 		Metadata       json.RawMessage `json:"metadata,omitempty"` // of the portable conversation, an object
+		Roots          []string        `json:"roots,omitempty"`    // further folders of its tools, absolute
+		Surface        string          `json:"surface,omitempty"`  // "acp": it was opened by an editor and goes when it is never prompted
 	} `json:"-"`
 }
 
@@ -125,7 +132,8 @@ type SessionForked struct {
 		Title          string            `json:"title,omitempty"`
 		Parent         SessionID         `json:"parent"`
 		ParentSeq      Seq               `json:"parent_seq"` // last entry of the parent that was looked at
-		Entries        []json.RawMessage `json:"entries"`    // ForkedEntry objects
+		Roots          []string          `json:"roots,omitempty"`
+		Entries        []json.RawMessage `json:"entries"` // ForkedEntry objects
 	} `json:"-"`
 }
 
@@ -190,9 +198,11 @@ type TurnStarted struct {
 	Input            string `json:"input"`
 	InputTruncated   bool   `json:"input_truncated"`
 	More             struct {
-		Attempt  int    `json:"attempt,omitempty"` // of origin resume, from 1
-		Model    string `json:"model,omitempty"`
-		Provider string `json:"provider,omitempty"`
+		Attempt  int       `json:"attempt,omitempty"` // of origin resume, from 1
+		Model    string    `json:"model,omitempty"`
+		Provider string    `json:"provider,omitempty"`
+		Roots    *[]string `json:"roots,omitempty"`  // further folders of the session's tools, where they changed
+		Hosted   bool      `json:"hosted,omitempty"` // answered by an agent with a loop of its own: it cannot outlive its process
 	} `json:"-"`
 }
 
@@ -331,6 +341,7 @@ type TokenStatsUpdated struct {
 		Provider string   `json:"provider,omitempty"`
 		Cost     *float64 `json:"cost,omitempty"`     // US dollars, where a price is known
 		Estimate int      `json:"estimate,omitempty"` // tokens of the request as we counted them
+		Level    bool     `json:"level,omitempty"`    // a hosted agent says how full its context is: nothing is counted as used
 	} `json:"-"`
 }
 
@@ -721,6 +732,7 @@ type SessionRenamed struct {
 type ProviderSession struct {
 	More struct {
 		ID           string          `json:"id"`
+		Provider     string          `json:"provider,omitempty"` // whose session it is
 		AgentInfo    json.RawMessage `json:"agent_info,omitempty"`
 		Capabilities json.RawMessage `json:"capabilities,omitempty"`
 	} `json:"-"`

@@ -11,6 +11,7 @@ import (
 type answer struct {
 	text    string // of a question
 	allowed bool   // of an approval
+	option  string // of an approval: id of what was chosen, "" for none
 }
 
 // DefaultOptions are the answers to an approval (docs/protocol/rind-v2.md section 7.7).
@@ -127,14 +128,20 @@ func (s *Session) resolveApproval(action, option string, done func(error)) {
 			chosen = &a.Approval.Options[i]
 		}
 	}
+	if chosen == nil && option == "" && rejection(a.Approval.Options) == "" {
+		chosen = &protocol.Option{} // a hosted agent's request that cannot be refused is closed
+	}
 	if chosen == nil {
 		done(protocol.Errorf(protocol.InvalidRequest, "Unknown option_id: %s", option))
 		return
 	}
 	allowed := strings.HasPrefix(chosen.Kind, "allow")
 	b := &protocol.ApprovalResolved{ActionID: action, ToolCallID: a.CallID, OptionID: option, Outcome: protocol.OutcomeRejected, By: protocol.ByClient}
-	if allowed {
+	switch {
+	case allowed:
 		b.Outcome = protocol.OutcomeAllowed
+	case option == "":
+		b.Outcome = protocol.OutcomeCancelled
 	}
 	s.answered[action] = true
 	settled := done
@@ -149,7 +156,7 @@ func (s *Session) resolveApproval(action, option string, done func(error)) {
 			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
 			return
 		}
-		s.resolve(open, a, b, answer{allowed: allowed}, letter{Op: "approval", Action: action, Option: option}, done)
+		s.resolve(open, a, b, answer{allowed: allowed, option: option}, letter{Op: "approval", Action: action, Option: option}, done)
 	}
 	if !strings.HasSuffix(chosen.Kind, "_always") || a.Approval.More.Rule == nil || s.all.cfg.Policy == nil {
 		resolve()
@@ -202,7 +209,7 @@ func (s *Session) AnswerQuestion(callID, text string, done func(error)) {
 		case a == nil:
 			done(none)
 		case !a.Question:
-			option := "reject_once"
+			option := rejection(a.Approval.Options)
 			for _, o := range a.Approval.Options {
 				if strings.EqualFold(strings.TrimSpace(text), o.Label) {
 					option = o.ID

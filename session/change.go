@@ -90,6 +90,11 @@ func (s *Session) Rename(name string, done func(title string, err error)) {
 // Fork copies the messages before a user message (all of them when before is "") into a new session and returns it, opened.
 // InvalidRequest for a draft or a bad fork point, TurnActive while a turn runs.
 func (s *Session) Fork(ctx context.Context, before string) (*Session, error) {
+	return s.ForkWith(ctx, before, nil)
+}
+
+// ForkWith is Fork with other further folders for its tools; nil takes those of the session.
+func (s *Session) ForkWith(ctx context.Context, before string, roots *[]string) (*Session, error) {
 	var st State
 	var head Seq
 	err := s.call(ctx, func(done func(error)) {
@@ -111,6 +116,9 @@ func (s *Session) Fork(ctx context.Context, before string) (*Session, error) {
 	m.WorkspaceRoot, m.Title, m.Parent, m.ParentSeq = st.Workspace, st.Title, s.ID, head
 	m.Provider, m.Model, m.Effort, m.Mode = st.Sel.Provider, st.Sel.Model, st.Sel.Effort, st.Sel.Mode
 	m.ConversationID = "conv_" + s.all.cfg.IDs.Hex32()
+	if m.Roots = st.Roots; roots != nil {
+		m.Roots = *roots
+	}
 	if m.Entries, err = s.forkEntries(ctx, head, before); err != nil {
 		return nil, err
 	}
@@ -205,7 +213,7 @@ func forkPoint(b protocol.Body, before string) (bool, error) {
 func (ss *Sessions) fork(ctx context.Context, body *protocol.SessionForked) (*Session, error) {
 	st := newState()
 	m := &body.More
-	st.Workspace, st.Conversation, st.Parent, st.Created = m.WorkspaceRoot, m.ConversationID, m.Parent, ss.now()
+	st.Workspace, st.Conversation, st.Parent, st.Created, st.Roots = m.WorkspaceRoot, m.ConversationID, m.Parent, ss.now(), m.Roots
 	s := ss.newSession(protocol.NewSessionID(ss.cfg.IDs, ss.now()), st)
 	s.draft = true
 	ss.mu.Lock()

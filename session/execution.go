@@ -211,6 +211,7 @@ func (s *Session) enqueue(turn TurnID, req *ExecutionRequest) {
 	}}}
 	if s.lane.busy() || s.waitsForAnswer() {
 		s.lane.join(p)
+		s.hurryAside()
 		return
 	}
 	s.begin(p)
@@ -256,7 +257,9 @@ func (s *Session) startExecution(p *Prompt) {
 	}
 	t := newTurn(s, turn, p, sel)
 	t.limits, t.wrong = limits, wrong
-	s.appendKeyed(append(ls, lines(turn, msg, started)...), nil, func(_ Seq, err error) {
+	ls = append(ls, lines(turn, msg, started)...)
+	s.markHosted(ls)
+	s.appendKeyed(ls, nil, func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)
 			s.notStarted(p, err)

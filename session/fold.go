@@ -65,14 +65,14 @@ func (st *State) applySession(e *Entry, b protocol.Body) bool {
 	case *protocol.SessionCreated:
 		m := &b.More
 		st.Workspace, st.Conversation, st.Created = m.WorkspaceRoot, m.ConversationID, e.Time
-		st.Metadata = m.Metadata
+		st.Metadata, st.Roots, st.Surface = m.Metadata, m.Roots, m.Surface
 		st.Sel = Selection{Provider: m.Provider, Model: m.Model, Effort: m.Effort, Mode: m.Mode}
 		if m.Title != "" {
 			st.Title, st.Renamed = m.Title, true
 		}
 	case *protocol.SessionForked:
 		m := &b.More
-		st.Workspace, st.Conversation, st.Created, st.Parent = m.WorkspaceRoot, m.ConversationID, e.Time, m.Parent
+		st.Workspace, st.Conversation, st.Created, st.Parent, st.Roots = m.WorkspaceRoot, m.ConversationID, e.Time, m.Parent, m.Roots
 		st.Sel = Selection{Provider: m.Provider, Model: m.Model, Effort: m.Effort, Mode: m.Mode}
 		st.Title, st.Renamed = m.Title, true
 		for _, fe := range forkedEntries(b) {
@@ -82,6 +82,8 @@ func (st *State) applySession(e *Entry, b protocol.Body) bool {
 		st.Sel = Selection{Provider: b.Provider, Model: b.Model, Effort: b.ReasoningEffort, Mode: b.ApprovalMode}
 	case *protocol.SessionRenamed:
 		st.Title, st.Renamed = b.Title, true
+	case *protocol.ProviderSession:
+		st.Child = &ChildSession{Provider: b.More.Provider, ID: b.More.ID}
 	case *protocol.GoalUpdated:
 		if b.Goal != nil && b.Goal.Status == "active" && st.activeGoal() == nil {
 			st.GoalFailures = 0
@@ -143,6 +145,9 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 			t = st.openTurn(e.Turn, false)
 		}
 		t.start(st, e, started)
+		if started.More.Roots != nil {
+			st.Roots = *started.More.Roots
+		}
 		return
 	}
 	switch b := b.(type) {
@@ -183,6 +188,9 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 		st.Context = &ContextNote{Time: e.Time, Turn: e.Turn, Total: b.More.EstimatedTotal, Window: b.More.Window, Sections: b.More.Sections}
 	case *protocol.TokenStatsUpdated:
 		st.Stats = &b.Stats
+		if b.More.Cost != nil {
+			st.Cost += *b.More.Cost
+		}
 		if b.More.Estimate > 0 && b.Stats.Anchor == anchorProvider {
 			st.TokenRatio = min(4, max(0.25, float64(b.Stats.InputTokens)/float64(b.More.Estimate)))
 		}
@@ -231,7 +239,7 @@ func (t *OpenTurn) start(st *State, e *Entry, b *protocol.TurnStarted) {
 		t.Attempts++
 		return
 	}
-	t.Started, t.StartedAt, t.Origin = true, e.Time, b.Origin
+	t.Started, t.StartedAt, t.Origin, t.Hosted = true, e.Time, b.Origin, b.More.Hosted
 }
 
 // apply folds what a turn did.
@@ -317,7 +325,7 @@ func (t *OpenTurn) message(b *protocol.AssistantMessageCompleted) {
 	t.Retries = 0
 	t.LastMessage = b.Content
 	t.HasOutput = true
-	t.Calls = nil
+	t.Calls = t.openCalls()
 	if b.Interrupted {
 		t.Step = stepInterrupted
 		return
@@ -328,7 +336,7 @@ func (t *OpenTurn) message(b *protocol.AssistantMessageCompleted) {
 
 func (t *OpenTurn) request(b *protocol.ToolRequested) {
 	if t.Step != stepCalls || t.callsDone() {
-		t.Calls = nil
+		t.Calls = t.openCalls()
 		if t.Step != stepFinal { // the message before the calls counted the sampling already
 			t.Samplings++
 		}

@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -17,6 +18,7 @@ type History struct {
 	compacted boundary                 // the newest compaction; at 0 is none
 	beside    map[TurnID][]besideEntry // of executions of parallel providers that have not ended
 	open      map[string]int           // message id -> index of the assistant message being built from one step's entries
+	owed      int                      // calls that have no result
 }
 
 // Item is one message of the history.
@@ -41,7 +43,12 @@ func newHistory() *History {
 	return &History{calls: map[string]int{}, open: map[string]int{}}
 }
 
-// Apply folds one entry in.
+// remembers reports whether entries of a kind have to be decoded for the fold: the others only move its head.
+func remembers(k protocol.Kind) bool {
+	return historyKind(k) || k == protocol.KindSessionForked || k == protocol.KindTurnAccepted
+}
+
+// Apply folds one entry in. b is its body, nil for a kind the fold does not remember.
 func (h *History) Apply(e *Entry, b protocol.Body) {
 	h.head = e.Seq
 	if h.aside(e, b) {
@@ -100,6 +107,9 @@ func (h *History) apply(seq Seq, turn TurnID, at time.Time, b protocol.Body) {
 				m.Raw = raw
 			}
 		})
+		if at, known := h.calls[b.ToolCallID]; !known || at >= 0 {
+			h.owed++
+		}
 		h.calls[b.ToolCallID] = -1
 	case *protocol.ToolResult:
 		h.result(seq, turn, at, b.ToolCallID, b.ToolName, modelText(b), b.More.Attachments)
@@ -181,6 +191,7 @@ func (h *History) result(seq Seq, turn TurnID, at time.Time, id, name, text stri
 		}
 	}
 	h.calls[id] = where
+	h.owed--
 }
 
 func hasCall(it *Item, id string) bool {
@@ -197,6 +208,9 @@ func (h *History) usedCallID(id string) bool { _, ok := h.calls[id]; return ok }
 
 // unanswered lists calls without a result, oldest first, except those of the open step.
 func (h *History) unanswered(open *OpenTurn) []Call {
+	if h.owed == 0 { // the rule, however long the conversation
+		return nil
+	}
 	var out []Call
 	for _, it := range h.items {
 		for _, c := range it.Calls {
@@ -210,7 +224,7 @@ func (h *History) unanswered(open *OpenTurn) []Call {
 
 // context returns the messages the model is given: valid whatever the log holds (docs/protocol/rind-v2.md section 6 and 7.4).
 func (h *History) context() []Message {
-	out := h.summary()
+	out := slices.Grow(h.summary(), len(h.items)-h.compacted.at+2) // a system prompt and a word about the goal may come
 	for i, it := range h.items[h.compacted.at:] {
 		m := it.Message
 		if m.Role == RoleAssistant {

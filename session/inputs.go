@@ -42,6 +42,10 @@ func (s *Session) Enqueue(mode, input string, turn TurnID, done func(InputResult
 			done(InputResult{}, err)
 			return
 		}
+		if open.Hosted && mode == protocol.ModeSteering {
+			done(InputResult{}, errNoSteering())
+			return
+		}
 		input = strings.TrimSpace(strings.ToValidUTF8(input, "\uFFFD"))
 		waiting := open.queued(mode)
 		chars := protocol.CharLen(input)
@@ -81,6 +85,10 @@ func (s *Session) Promote(id string, done func(InputResult, error)) {
 		open, err := s.activeTurn("")
 		if err != nil {
 			done(InputResult{}, err)
+			return
+		}
+		if open.Hosted {
+			done(InputResult{}, errNoSteering())
 			return
 		}
 		in := open.input(id)

@@ -77,7 +77,7 @@ func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) {
 
 func usageOf(f *flight) *UsageSample {
 	for i, b := range f.bodies {
-		if t, ok := b.(*protocol.TokenStatsUpdated); ok {
+		if t, ok := b.(*protocol.TokenStatsUpdated); ok && !t.More.Level {
 			st := t.Stats
 			return &UsageSample{
 				Time: f.entries[i].Time, Model: t.More.Model, Input: st.InputTokens, Cached: st.CachedInputTokens, Output: st.OutputTokens,

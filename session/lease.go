@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/rind-dev/rind/protocol"
@@ -26,6 +27,7 @@ func (s *Session) withLease(then func(error)) {
 // takeLease gets the lease and everything other processes appended meanwhile.
 func (s *Session) takeLease() {
 	draft, head, shown := s.draft, s.shown.Head, s.shown
+	unprompted := s.unprompted()
 	meta := Meta{ID: s.ID, ConversationID: shown.Conversation, Workspace: shown.Workspace, Created: shown.Created}
 	store := s.all.cfg.Store
 	go func() {
@@ -37,6 +39,9 @@ func (s *Session) takeLease() {
 		var lease Lease
 		if err == nil {
 			lease, err = store.Acquire(ctx, s.ID)
+		}
+		if errors.Is(err, ErrNotFound) && unprompted != nil {
+			lease, err = putBack(ctx, store, meta, unprompted)
 		}
 		var missed []Entry
 		if err == nil && lease.Head > head {

@@ -135,6 +135,7 @@ type work struct {
 	t         *Turn
 	model     Selected
 	workspace string
+	further   []string // folders of the session beside the workspace
 	repeats   int
 	lastBatch string
 	estimate  int // tokens of the newest request
@@ -154,6 +155,7 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 	var step, operation string
 	if err := t.View(func(st *State, open *OpenTurn, _ *History) {
 		w.workspace, samplings, step, operation = st.Workspace, open.Samplings, open.Step, open.Operation
+		w.further = slices.Clone(st.Roots)
 	}); err != nil {
 		return "", err
 	}

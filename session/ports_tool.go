@@ -28,6 +28,8 @@ type ToolCall struct {
 	Outside   []string // absolute paths outside the roots that consent was given for
 	// Reads: the policy allowed the call because it only reads. A tool that can be held to that, by a sandbox, has to be.
 	Reads bool
+	// Editor is what the client that asked for the turn does for tools.
+	Editor Editor
 }
 
 // Progress is how a running tool tells where it is. Safe for concurrent use; it never blocks on a slow client.

@@ -24,6 +24,9 @@ type PromptRequest struct {
 	task      bool   // a continuation turn the runtime starts because tasks ended
 	goal      bool   // a goal turn the runtime starts
 	exec      TurnID // an execution that was accepted before; see Session.Execute
+	aside     agentFunc
+	after     TurnID // of aside
+	Editor    Editor // what the client does for the tools of the turn
 	// Queued tells the 1-based place in the line whenever it changes. Runs on the session's goroutine and must not block.
 	Queued func(position int)
 	// Started tells the turn before anything of it is in the log. Runs on the session's goroutine and must not block.
@@ -111,6 +114,7 @@ func (s *Session) prompt(p *Prompt) {
 			return
 		}
 		s.lane.join(p)
+		s.hurryAside()
 		return
 	}
 	s.begin(p)

@@ -14,7 +14,7 @@ func (s *Session) resume(p *Prompt) {
 	s.lane.start(p)
 	s.withLease(func(err error) {
 		open := s.next.Serial
-		if err == nil && (open == nil || open.Operation != protocol.OpPrompt) {
+		if err == nil && (open == nil || open.Operation != protocol.OpPrompt || open.Hosted) { // a hosted agent's cannot be gone on with
 			err = none
 		}
 		if err != nil {
@@ -48,7 +48,7 @@ func (s *Session) resumeTurn(p *Prompt, open *OpenTurn) {
 			s.startOver(nil)
 			return
 		}
-		if open.Cancel != nil || s.unsettled != nil {
+		if open.Cancel != nil || s.unsettled != nil || open.Hosted {
 			turn := open.ID
 			s.settleOpen(nil, func(err error) {
 				if err != nil {
@@ -87,7 +87,9 @@ func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
 	}
 	t := newTurn(s, open.ID, p, s.next.Sel)
 	t.gather.message, t.transient = "", open.Transient
-	s.append(lines(open.ID, bodies...), func(_ Seq, err error) {
+	ls := lines(open.ID, bodies...)
+	s.stampRoots(ls)
+	s.append(ls, func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)
 			s.notStarted(p, err)

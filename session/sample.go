@@ -461,13 +461,15 @@ func (w *work) noteContext(msgs []Message, full bool) {
 		{Key: "results", Label: "Tool results"},
 	}
 	sections[1].Tokens = w.toolTokens()
-	for i, m := range msgs {
+	place := map[Role]int{RoleSystem: 0, RoleUser: 2, RoleAssistant: 3, RoleTool: 4}
+	for i := range msgs {
+		m := &msgs[i]
 		if i == 0 && m.Role == RoleSystem && len(w.guide) > 0 {
 			continue // counted by its parts, below
 		}
-		i := map[Role]int{RoleSystem: 0, RoleUser: 2, RoleAssistant: 3, RoleTool: 4}[m.Role]
-		sections[i].Messages++
-		sections[i].Tokens += m.tokens()
+		s := &sections[place[m.Role]]
+		s.Messages++
+		s.Tokens += m.tokens()
 	}
 	for _, p := range w.guide {
 		i := slices.IndexFunc(sections, func(s protocol.Section) bool { return s.Key == p.Key })

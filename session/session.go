@@ -29,7 +29,8 @@ type Session struct {
 
 	// Owned by the goroutine.
 	refs      int
-	draft     bool // it has no log yet
+	draft     bool      // it has no log yet
+	roots     *[]string // further folders an opening asked for; in the log with the next turn
 	removed   bool
 	stopping  bool
 	onQuiet   []func()
@@ -107,9 +108,12 @@ func (s *Session) history() (*History, error) {
 				if page[i].Seq > s.shown.Head {
 					break
 				}
-				b, err := protocol.Decode(&page[i])
-				if err != nil {
-					return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
+				var b protocol.Body
+				if remembers(page[i].Kind) {
+					var err error
+					if b, err = protocol.Decode(&page[i]); err != nil {
+						return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
+					}
 				}
 				h.Apply(&page[i], b)
 			}

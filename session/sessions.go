@@ -28,6 +28,8 @@ type Config struct {
 	Outputs func(id SessionID) string
 	// OnEnd is called when the end of the process has begun, before anything is cancelled. May be nil.
 	OnEnd func()
+	// Forgot is called when this process has let go of a session: nothing refers to it and nothing is left to do. It must not block. May be nil.
+	Forgot func(id SessionID)
 }
 
 // Sessions are the conversations this process has open, and the way to all others of its store. It owns one goroutine that listens
@@ -107,6 +109,8 @@ type DraftOptions struct {
 	Workspace string    // absolute, links resolved
 	Selection Selection // zero fields take the defaults of the settings
 	Title     string
+	Roots     []string // further folders of its tools: absolute, links resolved
+	Surface   string   // "acp": it goes when it is never prompted (SweepUnprompted)
 }
 
 // Draft makes a session in memory only: nothing of it is on disk until it is used. The caller holds a reference (Close).
@@ -134,6 +138,7 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 	}
 	st := newState()
 	st.Workspace, st.Sel, st.Created = o.Workspace, sel, ss.now()
+	st.Roots, st.Surface = o.Roots, o.Surface
 	st.Conversation = "conv_" + ss.cfg.IDs.Hex32()
 	if o.Title != "" {
 		st.Title, st.Renamed = o.Title, true
@@ -197,6 +202,9 @@ func (ss *Sessions) drop(s *Session) bool {
 	}
 	if ss.open[s.ID] == s {
 		delete(ss.open, s.ID)
+		if ss.cfg.Forgot != nil {
+			ss.cfg.Forgot(s.ID)
+		}
 	}
 	return true
 }

@@ -13,6 +13,10 @@ func (s *Session) startTurn(p *Prompt) {
 		return
 	}
 	turn := TurnID(s.all.cfg.IDs.Hex32())
+	if p.req.aside != nil {
+		s.startAside(p, turn)
+		return
+	}
 	if p.req.compact {
 		started := &protocol.TurnStarted{Operation: protocol.OpCompact, Origin: protocol.OriginUser}
 		started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
@@ -68,7 +72,9 @@ func (s *Session) startTurn(p *Prompt) {
 // startWith appends what a turn begins with and runs it once that is down.
 func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
 	t := newTurn(s, turn, p, s.next.Sel)
-	t.transient = p.req.Transient
+	t.transient, t.aside = p.req.Transient, p.req.aside
+	s.stampRoots(ls)
+	s.markHosted(ls)
 	if p.req.Started != nil {
 		p.req.Started(turn)
 	}
@@ -91,7 +97,7 @@ func (s *Session) opening() []line {
 	st := s.next
 	c.More.WorkspaceRoot, c.More.ConversationID = st.Workspace, st.Conversation
 	c.More.Provider, c.More.Model, c.More.Effort, c.More.Mode = st.Sel.Provider, st.Sel.Model, st.Sel.Effort, st.Sel.Mode
-	c.More.Metadata = st.Metadata
+	c.More.Metadata, c.More.Roots, c.More.Surface = st.Metadata, st.Roots, st.Surface
 	if st.Renamed {
 		c.More.Title = st.Title
 	}

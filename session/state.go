@@ -19,6 +19,8 @@ type State struct {
 	TaskCursor Seq // last entry told with task_cursor
 
 	Workspace     string
+	Roots         []string // further folders of its tools: absolute, links resolved
+	Surface       string   // that opened it: "acp", "" for all others
 	Conversation  string
 	Parent        SessionID
 	Created       time.Time
@@ -33,6 +35,7 @@ type State struct {
 	UserPrompt    bool
 
 	Stats           *protocol.Stats // latest sampling
+	Cost            float64         // of all samplings whose price is known, US dollars
 	Context         *ContextNote    // latest context_built
 	Goal            *protocol.Goal
 	GoalLegacy      bool
@@ -47,6 +50,7 @@ type State struct {
 	FreshCompaction bool            // nothing was said since the last compaction
 	Tasks           []*TaskState    // in the order of their starts
 	Asked           bool            // an approval said what commands run in
+	Child           *ChildSession   // newest session of a hosted agent; nil when there was none
 }
 
 // stateVersion changes when the fold means something else; older snapshots are then made anew from the log.
@@ -134,6 +138,7 @@ type OpenTurn struct {
 	ID            TurnID
 	Operation     string
 	Origin        string
+	Hosted        bool // by an agent with a loop of its own
 	Execution     bool
 	Parallel      bool
 	Surface       string
@@ -268,6 +273,17 @@ func (t *OpenTurn) call(id string) *CallState {
 	return nil
 }
 
+// openCalls are the calls without a result: a hosted agent goes on speaking while they run.
+func (t *OpenTurn) openCalls() []*CallState {
+	var open []*CallState
+	for _, c := range t.Calls {
+		if !c.Done {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
 // callsDone reports whether no call of the current step waits for its result.
 func (t *OpenTurn) callsDone() bool {
 	for _, c := range t.Calls {
@@ -340,7 +356,7 @@ func (t *OpenTurn) dropAction(id string) {
 // waiting reports whether the turn's only open business is an action: it may then outlive its process (docs/protocol/rind-v2.md
 // section 7.4). Calls behind the one that waits have not been started, so they are no business yet.
 func (t *OpenTurn) waiting() bool {
-	if len(t.Actions) == 0 || t.Cancel != nil || len(t.Text) > 0 || t.Parallel {
+	if len(t.Actions) == 0 || t.Cancel != nil || len(t.Text) > 0 || t.Parallel || t.Hosted {
 		return false
 	}
 	for _, c := range t.Calls {

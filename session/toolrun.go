@@ -76,7 +76,7 @@ func (w *work) overlaps(c *CallState) bool {
 
 // call is what a tool gets for c.
 func (w *work) call(c *CallState) ToolCall {
-	return ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: w.Roots(w.workspace)}
+	return ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: append(w.Roots(w.workspace), w.further...), Editor: w.t.editor()}
 }
 
 // begin starts a call on a goroutine of its own, once consent is there and its start is on disk, or refuses it. v is what the policy said of
@@ -323,6 +323,15 @@ func (w *work) ended(ctx context.Context, call ToolCall, r ToolResult, err error
 
 // result records how a call ended, with the changes it made, in one transaction.
 func (w *work) result(c *CallState, took time.Duration, r *ToolResult) error {
+	bodies, err := w.t.resultBodies(c.ID, c.Name, r, took, w.Outputs, w.Now())
+	if err != nil {
+		return err
+	}
+	return w.t.Record(bodies...)
+}
+
+// resultBodies are the facts that end a call: the changes it made, then its result.
+func (t *Turn) resultBodies(callID, name string, r *ToolResult, took time.Duration, outputs func(SessionID) string, now time.Time) ([]protocol.Body, error) {
 	status := r.Status
 	switch {
 	case status != "":
@@ -332,28 +341,28 @@ func (w *work) result(c *CallState, took time.Duration, r *ToolResult) error {
 		status = protocol.ToolCompleted
 	}
 	spill := func(full []byte) (string, error) {
-		if w.Outputs == nil {
+		if outputs == nil {
 			return "", errors.New("no output directory")
 		}
-		return spillFile(w.Outputs(w.t.Session()), c.ID, full)
+		return spillFile(outputs(t.Session()), callID, full)
 	}
-	client, model, cut, err := encodeResult(c.Name, r, w.Now(), spill)
+	client, model, cut, err := encodeResult(name, r, now, spill)
 	if err != nil {
-		r = &ToolResult{ErrorType: protocol.ErrInternal, Error: w.t.s.all.internal(err).Message}
+		r = &ToolResult{ErrorType: protocol.ErrInternal, Error: t.s.all.internal(err).Message}
 		status = protocol.ToolFailed
-		client, model, cut, _ = encodeResult(c.Name, r, w.Now(), nil)
+		client, model, cut, _ = encodeResult(name, r, now, nil)
 	}
 	var bodies []protocol.Body
 	seen := map[string]bool{}
 	for i := range r.Changes {
 		ch := r.Changes[i]
-		ch.ToolCallID = c.ID
+		ch.ToolCallID = callID
 		ch.More.First = !seen[ch.FilePath]
 		seen[ch.FilePath] = true
 		bodies = append(bodies, &ch)
 	}
 	if len(bodies) > 0 {
-		if err := w.t.View(func(_ *State, open *OpenTurn, _ *History) {
+		if err := t.View(func(_ *State, open *OpenTurn, _ *History) {
 			for _, b := range bodies {
 				ch := b.(*protocol.FileChange)
 				for _, f := range open.Files {
@@ -363,18 +372,18 @@ func (w *work) result(c *CallState, took time.Duration, r *ToolResult) error {
 				}
 			}
 		}); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	b := &protocol.ToolResult{
-		ToolCallID: c.ID, ToolName: c.Name, Status: status, Result: client, ErrorType: r.ErrorType, ErrorSource: "tool",
+		ToolCallID: callID, ToolName: name, Status: status, Result: client, ErrorType: r.ErrorType, ErrorSource: "tool",
 		DurationMS: took.Milliseconds(),
 	}
 	if model != client {
 		b.More.ModelText = model
 	}
 	b.More.Attachments, b.More.Truncated, b.More.Touched = r.Attachments, cut, r.Touched
-	return w.t.Record(append(bodies, b)...)
+	return append(bodies, b), nil
 }
 
 // toolProgress is a running tool's way to the user.

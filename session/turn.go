@@ -47,6 +47,8 @@ func (f *Failure) stop() string {
 		return stopMaxTokens
 	case protocol.FailFiltered:
 		return stopFilter
+	case protocol.FailCrashed, protocol.FailStalled:
+		return stopProvider
 	}
 	switch f.Source {
 	case "provider":
@@ -83,10 +85,12 @@ type Turn struct {
 	limits    *ExecutionLimits       // of an execution; nil for none
 	wrong     error                  // the configuration of an execution cannot be used
 	expiry    *time.Timer            // of an execution's timeout
+	aside     agentFunc              // answers in the place of the agent; nil for none
+	hurry     chan struct{}          // closed when somebody waits for the lane
 }
 
 func newTurn(s *Session, id TurnID, p *Prompt, sel Selection) *Turn {
-	t := &Turn{ID: id, Selection: sel, s: s, prompt: p, answers: map[string]chan answer{}}
+	t := &Turn{ID: id, Selection: sel, s: s, prompt: p, answers: map[string]chan answer{}, hurry: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancelCause(context.Background())
 	t.gather.t = t
 	if p != nil {
@@ -110,6 +114,9 @@ func (t *Turn) answer() (stop string, err error) {
 			err = fmt.Errorf("panic in turn: %v\n%s", r, debug.Stack())
 		}
 	}()
+	if t.aside != nil {
+		return t.aside(t.ctx, t)
+	}
 	return t.s.all.cfg.Agent.Turn(t.ctx, t)
 }
 
@@ -242,6 +249,8 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 		return
 	case errors.Is(cause, errShutdown), errors.Is(cause, errLeave):
 		e.kind, e.reason, e.stop = endCancelled, protocol.ReasonShutdown, stopShutdown
+	case errors.Is(err, ErrAgentCancelled):
+		e.kind, e.reason = endCancelled, reasonAgent
 	case err != nil:
 		e.kind, e.failure = endFailed, t.failure(err)
 	default:

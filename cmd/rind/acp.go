@@ -11,16 +11,18 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/protocol/frame"
 	"github.com/rind-dev/rind/session/settings"
 )
 
-const acpUsage = "usage: rind acp [--cwd DIR] [--data DIR] [--session-dir DIR] [--debug] [--trace-llm] [-h]"
+const acpUsage = "usage: rind acp [--agent \"CMD ARGS\"] [--pass-env NAME] [--cwd DIR] [--data DIR] [--session-dir DIR] [--max-line BYTES] [--unstable] [--acp-v2] [--debug] [--trace-llm] [-h]"
 
 // acpCommand serves an editor over the Agent Client Protocol on standard input and output (docs/protocol/acp.md section 1).
 func acpCommand(std *streams) *cobra.Command {
 	var f common
-	var data string
-	var trace bool
+	var o acpOptions
+	var data, agent string
+	var pass []string
 	misused := func(args ...string) error {
 		fmt.Fprintf(std.err, "%s (unrecognized: %s)\n", acpUsage, strings.Join(args, " "))
 		return &exit{code: exitUsage}
@@ -43,23 +45,55 @@ func acpCommand(std *streams) *cobra.Command {
 					return misused("--data " + data)
 				}
 			}
-			return serveACP(cmd.Context(), std, &f, trace || truthy(os.Getenv("RIND_TRACE_LLM")))
+			if o.maxLine < minLine || o.maxLine > maxLine {
+				return misused(fmt.Sprintf("--max-line %d", o.maxLine))
+			}
+			o.trace = o.trace || truthy(os.Getenv("RIND_TRACE_LLM"))
+			switch {
+			case cmd.Flags().Changed("agent"):
+				spec, err := agentOf(agent, pass)
+				if err != nil {
+					return misused(err.Error())
+				}
+				o.agent = spec
+			case len(pass) > 0:
+				return misused("--pass-env without --agent")
+			}
+			return serveACP(cmd.Context(), std, &f, o)
 		},
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misused(flagOf(err)) })
 	f.bind(cmd)
 	cmd.Flags().StringVar(&data, "data", "", "data folder (default: RIND_HOME, else ~/.rind)")
-	cmd.Flags().BoolVar(&trace, "trace-llm", false, "log each model request (sizes and times, no content); also RIND_TRACE_LLM=1")
+	cmd.Flags().StringVar(&agent, "agent", "", "host this ACP agent: its command line answers every session (docs/hosting.md)")
+	cmd.Flags().StringArrayVar(&pass, "pass-env", nil, "environment variable the hosted agent gets too; repeatable, commas allowed")
+	cmd.Flags().IntVar(&o.maxLine, "max-line", frame.MaxBytes, "bytes of the longest line that is read")
+	cmd.Flags().BoolVar(&o.unstable, "unstable", false, "offer session/fork, which is no part of the stable protocol")
+	cmd.Flags().BoolVar(&o.draft, "acp-v2", false, "answer version 2, a draft, to a client that asks for it")
+	cmd.Flags().BoolVar(&o.trace, "trace-llm", false, "log each model request (sizes and times, no content); also RIND_TRACE_LLM=1")
 	return cmd
 }
 
-func serveACP(ctx context.Context, std *streams, f *common, trace bool) error {
+// acpOptions are the flags that only this command has.
+type acpOptions struct {
+	maxLine                int
+	unstable, draft, trace bool
+	agent                  *agentSpec // hosted, for every session; nil for none
+}
+
+// Bounds of --max-line: what any request of an editor needs, and what one line may cost.
+const (
+	minLine = 4 << 10
+	maxLine = 1 << 30
+)
+
+func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error {
 	ignorePipe()
 	wire := wireOf(std.out)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(40) // as for app-server: memory matters more here than collector time
 	}
-	p, err := compose(std, f, composition{trace: trace})
+	p, err := compose(std, f, composition{trace: o.trace, agent: o.agent})
 	if err != nil {
 		return startup(err)
 	}
@@ -78,6 +112,13 @@ func serveACP(ctx context.Context, std *streams, f *common, trace bool) error {
 	d := acp.New(acp.Config{
 		Sessions: cfg.Sessions, Version: cfg.Version, Log: cfg.Log, ErrorID: cfg.ErrorID, Resolve: cfg.Resolve, Policy: cfg.Policy, Undo: cfg.Undo,
 		Guide: cfg.Guide, Images: p.takesImages,
+		DataRoot: cfg.DataRoot, MaxLine: o.maxLine, Unstable: o.unstable, Draft: o.draft,
+		ClientFiles:    func() bool { set, err := p.settings(); return err == nil && set.ClientFiles() == "auto" },
+		ClientTerminal: func() bool { set, err := p.settings(); return err == nil && set.ClientTerminal() == "auto" },
+		Trust: func(workspace string) ([]string, error) {
+			t, err := p.trust(workspace)
+			return t.Files, err
+		},
 	})
 	if err := d.Serve(ctx, std.in, wire); err != nil {
 		p.log.Warn("graceful end", "err", err)

@@ -24,10 +24,11 @@ type editor struct {
 
 // acpLine is a line of the agent.
 type acpLine struct {
-	raw    string
-	ID     json.RawMessage
-	Method string
-	Params struct {
+	raw     string
+	JSONRPC string
+	ID      json.RawMessage
+	Method  string
+	Params  struct {
 		SessionID string
 		Update    acpUpdate
 		ToolCall  struct{ ToolCallID string }
@@ -126,8 +127,7 @@ func (e *editor) until(what string, match func(l *acpLine) bool) (found *acpLine
 func readACP(t *testing.T, raw string) *acpLine {
 	t.Helper()
 	l := &acpLine{raw: raw}
-	var version struct{ JSONRPC string }
-	if err := json.Unmarshal([]byte(raw), l); err != nil || json.Unmarshal([]byte(raw), &version) != nil || version.JSONRPC != "2.0" {
+	if err := json.Unmarshal([]byte(raw), l); err != nil || l.JSONRPC != "2.0" {
 		t.Fatalf("a line that is not the protocol's: %.300q (%v)", raw, err)
 	}
 	return l

@@ -160,7 +160,7 @@ func chaosRoot(t *testing.T, script string) string {
 	}
 	for name, text := range map[string]string{
 		"script.json": script, "ws/a.txt": "hello\n",
-		"settings.json": fmt.Sprintf(`{"provider":"s","providers":{"s":{"type":"script","model":"script","script":%q}}}`, filepath.Join(root, "script.json")),
+		"settings.json": fmt.Sprintf(`{"provider":"s","approvalMode":"full","providers":{"s":{"type":"script","model":"script","script":%q}}}`, filepath.Join(root, "script.json")),
 	} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -138,6 +138,7 @@ func scriptOf(jobs []*chaosJob) string {
 	for _, j := range jobs {
 		turns = append(turns, j.turns)
 	}
+	turns = append(turns, `{"match":"towards the goal","steps":[{"repeat":{"times":1000,"steps":[{"text":"A step towards the goal.","chunk":3,"delayMs":2},{"finish":"stop"}]}}]}`)
 	turns = append(turns, `{"steps":[{"repeat":{"times":3000,"steps":[{"text":"Noted."},{"finish":"stop"}]}}]}`)
 	return `{"turns":[` + strings.Join(turns, ",\n") + `]}`
 }

@@ -28,9 +28,10 @@ const markName = "CHAOS_MARK"
 const perSession = 8
 
 // TestChaosToolsKilledAnywhereRunNothingTwice kills the runtime at random moments and at named points of a write, in turns full of tools:
-// files written and edited, commands, commands that go on in the background, questions, approvals. The next process goes on with the
+// files written and edited, commands, commands that go on in the background, questions, approvals, goals. The next process goes on with the
 // turn, or with another prompt, until all has ended. Nothing that may have run runs again, nothing a dead runtime started goes on, every
-// call has one result, which says what is true, tasks are honest, and what a turn wrote can be put back. `make chaos` kills 200 times.
+// call has one result, which says what is true, tasks are honest, each end of one is told to the model once, turns of a goal are counted,
+// and what a turn wrote can be put back. `make chaos` kills 200 times.
 func TestChaosToolsKilledAnywhereRunNothingTwice(t *testing.T) {
 	t.Parallel()
 	seed := *toolSeed
@@ -57,8 +58,8 @@ func TestChaosToolsKilledAnywhereRunNothingTwice(t *testing.T) {
 	if !eventually(5*time.Second, func() bool { return len(processesOf(markName, c.mark)) == 0 }) {
 		t.Errorf("after the end of the last runtime these go on: %v", processesOf(markName, c.mark))
 	}
-	t.Logf("%d kills (%d by name), %d resumed, %d closed by another prompt, %d answered when they waited; results %v",
-		c.killed, c.named, c.resumed, c.closed, c.answered, c.results)
+	t.Logf("%d kills (%d by name), %d resumed, %d closed by another prompt, %d answered when they waited; %d ends of tasks told, %d turns of goals; results %v",
+		c.killed, c.named, c.resumed, c.closed, c.answered, c.notices, c.goalTurns, c.results)
 }
 
 // chaos is the run of the test over all sessions.
@@ -81,6 +82,7 @@ type chaos struct {
 	turns                     map[session.TurnID]*chaosJob
 	undone                    map[*chaosJob]bool
 	seen                      *appearances
+	notices, goalTurns        int
 	withheld                  bool // the person does not answer the next questions
 	finishing                 bool // the session is brought to its end: nothing is left unanswered
 }
@@ -141,6 +143,9 @@ func (c *chaos) round() {
 	}
 	end := time.Now().Add(moment + 100*time.Millisecond)
 	s := c.start(kill)
+	if s.alive && c.rnd.IntN(3) == 0 { // the runtime goes on by itself between prompts; refused while a turn runs
+		s.call("rind/goal/set", map[string]any{"objective": "see it through", "max_turns": 1 + c.rnd.IntN(20)})
+	}
 	for time.Now().Before(end) && s.alive {
 		if !s.busy() {
 			c.next(s, false)
@@ -187,6 +192,7 @@ func (c *chaos) gone(s *peer) {
 func (c *chaos) finish() {
 	c.withheld, c.finishing = false, true
 	s := c.start("")
+	s.call("rind/goal/clear", map[string]any{})
 	for s.open {
 		c.next(s, true)
 		if !s.await(60 * time.Second) {
@@ -214,7 +220,9 @@ func (c *chaos) check(es []session.Entry) {
 	requested := map[string]int{}
 	results := map[string]*protocol.ToolResult{}
 	tasks := map[string]protocol.Task{}
+	notes := notices{ended: map[string]session.Seq{}, told: map[string]int{}}
 	for i := range es {
+		notes.take(c.t, &es[i])
 		switch b, _ := protocol.Decode(&es[i]); b := b.(type) {
 		case *protocol.ToolRequested:
 			requested[b.ToolCallID]++
@@ -232,6 +240,9 @@ func (c *chaos) check(es []session.Entry) {
 			tasks[rec.OriginToolCallID] = rec
 		}
 	}
+	notes.check(c.t)
+	c.notices += len(notes.told)
+	c.goalTurns += notes.goalTurns
 	for call, rec := range tasks {
 		if rec.Live() {
 			c.t.Errorf("the task of call %s is %s after the end of the runtime", call, rec.Status)

@@ -25,6 +25,7 @@ import (
 	"github.com/rind-dev/rind/session/images"
 	"github.com/rind-dev/rind/session/modelhttp"
 	"github.com/rind-dev/rind/session/proc"
+	"github.com/rind-dev/rind/session/provider/acpagent"
 	"github.com/rind-dev/rind/session/provider/anthropic"
 	"github.com/rind-dev/rind/session/provider/demo"
 	"github.com/rind-dev/rind/session/provider/openai"
@@ -62,12 +63,23 @@ var pauses func(ctx context.Context, d time.Duration) error
 
 // composition says how a process is put together.
 type composition struct {
-	typed      bool // a person typed the command: say on stderr what was chosen for them
-	temporary  bool // without a usable data folder, use one that goes with the process
-	unattended bool // nobody can be asked
-	modelFlag  bool // --model or --provider was given
-	trace      bool // log model requests
+	typed      bool       // a person typed the command: say on stderr what was chosen for them
+	temporary  bool       // without a usable data folder, use one that goes with the process
+	unattended bool       // nobody can be asked
+	modelFlag  bool       // --model or --provider was given
+	trace      bool       // log model requests
+	agent      *agentSpec // answers every session, whatever it is set to; nil for none
 }
+
+// What cmd says of hosted agents (hosted.go).
+type (
+	agentSpec  = acpagent.Spec
+	agentHosts = acpagent.Hosts
+)
+
+const ownModel = acpagent.OwnModel // of a session that leaves the choice to its agent
+
+func splitWords(line string) ([]string, error) { return acpagent.Split(line) }
 
 // process is one running program: settings, store, log file, sessions.
 type process struct {
@@ -85,8 +97,9 @@ type process struct {
 	kept      session.Images // contents from before tools changed files
 	children  *proc.Children
 	servers   *mcp.Servers // of the Model Context Protocol
-	sandbox   string       // what commands run in, in words
-	offered   []string     // names of the tools that models are given
+	hosts     *agentHosts
+	sandbox   string   // what commands run in, in words
+	offered   []string // names of the tools that models are given
 	cleanup   []func()
 }
 
@@ -134,6 +147,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 		return &exit{exitFailed, "Startup error: " + err.Error()}
 	}
 	rt.models = &models{path: rt.path, workspace: rt.workspace, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}
+	rt.models.agent = o.agent
 	rt.hide(set)
 	if o.typed {
 		rt.models.announce(std.err, set, rt.log)
@@ -164,10 +178,16 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	if err != nil {
 		return err
 	}
-	rt.all = session.NewSessions(session.Config{
-		Store: rt.store, Agent: loop, Models: rt.models, Log: rt.log, Guide: rt.guide, Policy: rt.policy, Outputs: outputs, OnEnd: rt.children.Refuse,
-		ErrorID: func(err error) string { return rt.record.ErrorID(err) },
+	rt.hosts = acpagent.New(acpagent.Config{
+		Children: rt.children, Policy: rt.policy, Images: rt.kept, Redact: rt.record.Redact, Log: rt.log, Version: version(), Private: []string{rt.root, dir},
+		Unattended: o.unattended,
 	})
+	rt.models.hosts = rt.hosts
+	rt.all = session.NewSessions(session.Config{
+		Store: rt.store, Agent: &agents{loop, rt.hosts, rt.models}, Models: rt.models, Log: rt.log, Guide: rt.guide, Policy: rt.policy, Outputs: outputs,
+		OnEnd: rt.children.Refuse, Forgot: rt.hosts.Forget, ErrorID: func(err error) string { return rt.record.ErrorID(err) },
+	})
+	rt.hosts.Attach(rt.all)
 	return nil
 }
 
@@ -256,6 +276,9 @@ func (rt *process) close() {
 		}
 		cancel()
 	}
+	if rt.hosts != nil {
+		rt.hosts.Close()
+	}
 	if rt.servers != nil {
 		rt.servers.Close()
 	}
@@ -282,6 +305,8 @@ type models struct {
 	env       settings.Env
 	redact    *record.Log
 	demo      bool // nothing is configured and a person typed the command
+	agent     *agentSpec
+	hosts     *agentHosts
 
 	mu    sync.Mutex        // guards known; never held over I/O
 	known map[string]remote // by all of their settings, so that connections outlive a turn
@@ -301,6 +326,9 @@ func (m *models) provider(name string) (settings.Provider, settings.Settings, er
 	if err != nil {
 		return settings.Provider{}, set, err
 	}
+	if m.agent != nil && (name == "" || name == flagAgent) {
+		return settings.Provider{Name: flagAgent, Type: settings.ACP, Model: ownModel, Command: m.agent.Command, Args: m.agent.Args, PassEnv: m.agent.PassEnv}, set, nil
+	}
 	if name == "demo" && m.demo {
 		return settings.Provider{Name: "demo", Type: settings.Demo, Model: "demo"}, set, nil
 	}
@@ -314,6 +342,9 @@ func (m *models) provider(name string) (settings.Provider, settings.Settings, er
 	}
 	if err == nil {
 		m.redact.Add(p.Secrets(m.env)...)
+		if p.Type == settings.ACP && p.Model == "" {
+			p.Model = ownModel
+		}
 	}
 	return p, set, err
 }
@@ -332,9 +363,15 @@ func (m *models) Default() session.Selection {
 
 // Select implements session.Models.
 func (m *models) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
+	if m.agent != nil {
+		return session.Selected{Info: m.hostedInfo(flagAgent, sel.Model), Scripted: true}, nil
+	}
 	p, _, err := m.provider(sel.Provider)
 	if err != nil {
 		return session.Selected{}, configFault(err)
+	}
+	if p.Type == settings.ACP {
+		return session.Selected{Info: m.hostedInfo(p.Name, sel.Model), Scripted: true}, nil
 	}
 	info := session.ModelInfo{Provider: p.Name, ID: sel.Model, Name: sel.Model, API: p.Type, Window: p.ContextWindow, Images: p.Images}
 	switch p.Type {
@@ -399,6 +436,9 @@ func configFault(err error) error {
 
 // List implements session.Models.
 func (m *models) List(ctx context.Context, refresh bool) ([]session.ModelInfo, string, error) {
+	if m.agent != nil {
+		return m.hostedModels(flagAgent), "", nil
+	}
 	set, err := loadSettings(m.path, m.workspace)
 	if err != nil {
 		return nil, "", err

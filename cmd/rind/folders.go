@@ -14,6 +14,9 @@ var _ session.WorkspaceModels = (*models)(nil)
 // DefaultIn implements session.WorkspaceModels: what the settings select, under the defaults of the folder.
 func (m *models) DefaultIn(workspace string) session.Selection {
 	sel := m.Default()
+	if m.agent != nil {
+		return sel
+	}
 	set, err := loadSettings(m.path, m.workspace)
 	if err != nil {
 		return sel

@@ -77,6 +77,9 @@ func (m *models) list(ctx context.Context, name string, refresh bool) (found []s
 	if err != nil {
 		return nil, messageOf(err)
 	}
+	if p.Type == settings.ACP {
+		return m.hostedModels(p.Name), ""
+	}
 	if !p.NeedsKey() {
 		if p.Model == "" {
 			return nil, ""

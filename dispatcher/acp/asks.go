@@ -48,6 +48,12 @@ func (c *Conn) withdrawCall(id string) {
 	}
 }
 
+// next is the id of our next call; a.mu is held.
+func (a *asks) next() string {
+	a.last++
+	return strconv.FormatInt(a.last, 10)
+}
+
 // close lets go of all questions: what is open is left to whoever opens the session next. Those who wait end with their connection.
 func (a *asks) close() {
 	a.mu.Lock()
@@ -103,8 +109,7 @@ func (c *Conn) ask(f *follow, a *acp.Ask) {
 		stop()
 		return
 	}
-	c.asks.last++
-	call.ID = strconv.FormatInt(c.asks.last, 10)
+	call.ID = c.asks.next()
 	before := c.asks.open[a.Action]
 	if before != nil { // asked again: the dialog from before is void
 		c.asks.silent[before.id] = true

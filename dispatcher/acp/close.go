@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
@@ -114,14 +115,15 @@ func sessionClose(k *call) {
 			return
 		}
 		k.handedOver()
-		c.out.hold(&hold{
-			session: s.ID, seq: head, id: string(k.req.ID), build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: acp.Empty{}} },
-			written: func() {
+		c.out.Hold(&outlet.Hold{
+			Stream: string(s.ID), Seq: head, Exact: true, ID: string(k.req.ID),
+			Append: c.out.answer(nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: acp.Empty{}} }),
+			Written: func() {
 				c.mu.Lock()
 				again := c.open[s.ID] != nil // opened anew meanwhile
 				c.mu.Unlock()
 				if !again {
-					c.out.remove(s.ID)
+					c.out.Unfollow(string(s.ID))
 				}
 				s.Close()
 			},
@@ -153,7 +155,7 @@ func sessionDelete(k *call) {
 			err = c.d.cfg.Sessions.Delete(ctx, id)
 		}
 		if o != nil {
-			c.out.remove(id)
+			c.out.Unfollow(string(id))
 			o.s.Close()
 		}
 		if protocol.KindOf(err) == protocol.SessionNotFound {

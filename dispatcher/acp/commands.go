@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
@@ -20,18 +21,20 @@ type command struct {
 
 func always(*Dispatcher) bool { return true }
 
-// commandTable is what is told as available, in this order. skill is not in run: it becomes a prompt.
+// commandTable is what is told as available, in this order. init and skill have no run: they become prompts.
 var commandTable []command
 
 func init() {
 	hint := func(s string) *acp.InputHint { return &acp.InputHint{Hint: s} }
 	commandTable = []command{
 		{acp.Command{Name: "compact", Description: "Replace the conversation by a summary in the model's view"}, always, commandCompact},
+		{acp.Command{Name: "init", Description: "Have a RIND.md written for the project, or for you", Input: hint("project or user")}, always, nil},
 		{acp.Command{Name: "permissions", Description: "List remembered consent, or revoke one", Input: hint("revoke NUMBER")}, func(d *Dispatcher) bool { return d.cfg.Policy != nil }, commandPermissions},
 		{acp.Command{Name: "rename", Description: "Give the session a name", Input: hint("name")}, always, commandRename},
 		{acp.Command{Name: "skill", Description: "Load a skill and say what to do with it", Input: hint("name, then what to do")}, func(d *Dispatcher) bool { return d.cfg.Guide != nil }, nil},
 		{acp.Command{Name: "status", Description: "Show session, model and usage"}, always, commandStatus},
-		{acp.Command{Name: "undo", Description: "Put back the files that the last turn wrote"}, func(d *Dispatcher) bool { return d.cfg.Undo != nil }, commandUndo},
+		{acp.Command{Name: "trust", Description: "Trust the workspace's own settings and skills"}, func(d *Dispatcher) bool { return d.cfg.Trust != nil }, commandTrust},
+		{acp.Command{Name: "undo", Description: "Put back the files that a turn wrote, the last where none is named", Input: hint("turn id")}, func(d *Dispatcher) bool { return d.cfg.Undo != nil }, commandUndo},
 	}
 }
 
@@ -51,6 +54,13 @@ func (k *call) command(o *opened, text string, req *session.PromptRequest) bool 
 	for _, row := range commandTable {
 		if row.Name != name || !row.usable(k.c.d) {
 			continue
+		}
+		if name == "init" {
+			if k.initPrompt(o, strings.TrimSpace(args), req) {
+				return false
+			}
+			k.says(o.s.ID, 0, "Usage: /init [project|user]")
+			return true
 		}
 		if row.run == nil {
 			if args = strings.TrimSpace(args); args != "" {
@@ -172,7 +182,41 @@ func commandPermissions(k *call, o *opened, args string) {
 	})
 }
 
-func commandUndo(k *call, o *opened, _ string) {
+// initPrompt makes a prompt of /init; false for what it does not take.
+func (k *call) initPrompt(o *opened, scope string, req *session.PromptRequest) bool {
+	dir, about := o.s.Workspace(), "this project: how it is built, tested and laid out, what to mind when changing it, and what its people expect"
+	switch {
+	case scope == "" || scope == "project":
+		scope = "project"
+	case scope == "user" && k.c.d.cfg.DataRoot != "":
+		dir, about = k.c.d.cfg.DataRoot, "this person: what they expect in every project, as far as you were told or can see; ask where you do not know"
+	default:
+		return false
+	}
+	path := filepath.ToSlash(filepath.Join(dir, "RIND.md"))
+	req.Input = fmt.Sprintf("Initialize %s RIND.md at %s", scope, path)
+	req.Transient = []protocol.SystemMessage{{Kind: "rind_init", Content: "Write the file " + path + ", which every later conversation is given. " +
+		"It tells an agent about " + about + ". Look at what is there first; where the file exists, keep what is right and improve it. " +
+		"Only facts that hold and matter, in short lines; at most 150 of them."}}
+	return true
+}
+
+func commandTrust(k *call, o *opened, _ string) {
+	id, workspace := o.s.ID, o.s.Workspace()
+	k.background(func() {
+		enabled, err := k.c.d.cfg.Trust(workspace)
+		switch {
+		case err != nil:
+			k.says(id, 0, "That did not work: %s", protocol.Prefix(strings.Join(strings.Fields(err.Error()), " "), 1000))
+		case len(enabled) == 0:
+			k.says(id, 0, "Trusted: %s\nIt enables nothing today; whatever is added is asked about again.", workspace)
+		default:
+			k.says(id, 0, "Trusted: %s\nThis enables:\n- %s", workspace, strings.Join(enabled, "\n- "))
+		}
+	})
+}
+
+func commandUndo(k *call, o *opened, turn string) {
 	id := o.s.ID
 	o.s.Inspect(func(v *session.View) {
 		if v.Working() || v.Serial != nil {
@@ -184,7 +228,7 @@ func commandUndo(k *call, o *opened, _ string) {
 			var u session.Undone
 			var err error
 			if !draft {
-				u, err = k.c.d.cfg.Undo.Undo(context.Background(), id, "")
+				u, err = k.c.d.cfg.Undo.Undo(context.Background(), id, session.TurnID(turn))
 			}
 			if err != nil {
 				k.sorry(id, err)

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/protocol/frame"
@@ -33,16 +34,21 @@ type Conn struct {
 	ready    bool
 	stopping bool
 	caps     acp.ClientCapabilities
+	version  int64 // of the protocol, as it was agreed on
 	open     map[session.SessionID]*opened
 	own      map[session.TurnID]bool // turns of prompts that have no answer yet
+	noFiles  int                     // times the client did not answer for its files as it should
 	gone     chan struct{}
 	once     sync.Once
 }
 
 // opened is a session the client has open here.
 type opened struct {
-	s   *session.Session // a reference
-	cwd string           // as the client named it
+	s *session.Session // a reference
+	// The folders as the client named them.
+	cwd   string
+	roots []string
+	names map[string]string // of its folders: as the client named them, by what they resolve to
 	// via is the surface of a change of mode this connection asked for and was not told of yet: it needs no update of its own. Guarded by Conn.mu.
 	via string
 }
@@ -52,6 +58,7 @@ func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
 		d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, open: map[session.SessionID]*opened{}, own: map[session.TurnID]bool{},
 		gone: make(chan struct{}), free: make(chan struct{}),
 	}
+	c.in.SetMax(d.cfg.MaxLine)
 	c.out = newOutbox(c, out)
 	c.asks.life, c.asks.end = context.WithCancel(context.Background())
 	c.asks.open, c.asks.silent = map[string]*asked{}, map[string]bool{}
@@ -62,7 +69,7 @@ func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
 func (c *Conn) lost() { c.once.Do(func() { close(c.gone) }) }
 
 // Ready implements rpc.Peer.
-func (c *Conn) Ready() { c.out.pause() }
+func (c *Conn) Ready() { c.out.Pause() }
 
 // Decode implements rpc.Peer.
 func (c *Conn) Decode(b []byte) (protocol.Request, error) { return acp.Decode(b) }
@@ -77,7 +84,7 @@ func (c *Conn) Refuse(err error) {
 		r = &acp.Refusal{Err: &protocol.Error{Kind: protocol.ParseError, Message: "The line is not valid UTF-8."}}
 		switch {
 		case errors.Is(err, frame.ErrTooLong):
-			r.Err = &protocol.Error{Kind: acp.BadMessage, Message: fmt.Sprintf("The line is longer than %d bytes.", frame.MaxBytes)}
+			r.Err = &protocol.Error{Kind: acp.BadMessage, Message: fmt.Sprintf("The line is longer than %d bytes.", c.d.cfg.MaxLine)}
 		case errors.Is(err, frame.ErrDepth):
 			r.Err = &protocol.Error{Kind: acp.BadMessage, Message: "The line is nested too deeply."}
 		}
@@ -128,7 +135,7 @@ func (c *Conn) Request(req protocol.Request) {
 		refused = &protocol.Error{Kind: protocol.ServerStopping, Message: "Runtime is shutting down."}
 	case !ready && req.Method != acp.MethodInitialize:
 		refused = &protocol.Error{Kind: protocol.ServerNotReady, Message: "Call initialize first."}
-	case !known:
+	case !known, !c.serves(req.Method):
 		refused = &protocol.Error{Kind: protocol.MethodNotFound, Message: "Unknown method: " + protocol.Prefix(req.Method, 100)}
 	case flying >= maxInFlight && !m.notice:
 		refused = &protocol.Error{Kind: protocol.Overloaded, Message: fmt.Sprintf("Too many requests without an answer (maximum %d).", maxInFlight)}
@@ -228,7 +235,7 @@ func (k *call) at(id session.SessionID, seq session.Seq, lead []byte, build func
 		return
 	}
 	if k.req.ID != nil {
-		k.c.out.hold(&hold{session: id, seq: seq, id: string(k.req.ID), lead: lead, build: build})
+		k.c.out.Hold(&outlet.Hold{Stream: string(id), Seq: seq, Exact: true, ID: string(k.req.ID), Append: k.c.out.answer(lead, build)})
 	}
 	k.handedOver()
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/protocol/frame"
 	"github.com/rind-dev/rind/protocol/rpc"
 	"github.com/rind-dev/rind/session"
 )
@@ -35,12 +36,24 @@ type Config struct {
 	Policy session.Policy // for /permissions; may be nil
 	Undo   session.Undo   // for /undo; may be nil
 	Guide  session.Guide  // for /skill; may be nil
+	// Trust trusts a workspace with what it enables now, and names the files of that; for /trust, may be nil.
+	Trust    func(workspace string) ([]string, error)
+	DataRoot string // for /init user; "" for none
+
+	// ClientFiles and ClientTerminal report whether an editor's own files and terminals are used where it offers them (the settings of these
+	// names); nil: they are not.
+	ClientFiles, ClientTerminal func() bool
+
+	MaxLine  int  // bytes of the longest line read; 0 for frame.MaxBytes
+	Unstable bool // session/fork is offered
+	Draft    bool // a client that asks for version 2 is answered with it
 }
 
 // Dispatcher serves connections. Safe for concurrent use.
 type Dispatcher struct {
 	cfg    Config
 	models *models
+	sweep  sweep
 
 	mu       sync.Mutex // guards what follows
 	stopping bool
@@ -58,8 +71,18 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Resolve == nil {
 		cfg.Resolve = func(p string) (string, error) { return p, nil }
 	}
+	if cfg.MaxLine <= 0 {
+		cfg.MaxLine = frame.MaxBytes
+	}
+	never := func() bool { return false }
+	if cfg.ClientFiles == nil {
+		cfg.ClientFiles = never
+	}
+	if cfg.ClientTerminal == nil {
+		cfg.ClientTerminal = never
+	}
 	if cfg.Images == nil {
-		cfg.Images = func() bool { return false }
+		cfg.Images = never
 	}
 	return &Dispatcher{cfg: cfg, models: &models{from: cfg.Sessions.Models()}, covered: map[session.TurnID]bool{}}
 }
@@ -103,6 +126,39 @@ func (d *Dispatcher) wire(err error) *protocol.Error {
 	return d.internal(err)
 }
 
+// unpromptedFor is how long a session lives that was opened and never prompted (docs/protocol/acp.md section 2.2).
+const unpromptedFor = 24 * time.Hour
+
+// sweep removes sessions that were never prompted, once in the life of a process, beside everything else. One goroutine; close ends it.
+type sweep struct {
+	once sync.Once
+	done chan struct{}
+	stop context.CancelFunc
+}
+
+func (d *Dispatcher) sweepOnce() {
+	d.sweep.once.Do(func() {
+		ctx, stop := context.WithCancel(context.Background())
+		d.sweep.done, d.sweep.stop = make(chan struct{}), stop
+		go func() {
+			defer close(d.sweep.done)
+			n, err := d.cfg.Sessions.SweepUnprompted(ctx, time.Now().Add(-unpromptedFor))
+			if err != nil && ctx.Err() == nil || n > 0 {
+				d.cfg.Log.Info("sessions without a prompt", "removed", n, "err", err)
+			}
+		}()
+	})
+}
+
+// close ends the goroutine and waits for it; nothing is started any more.
+func (s *sweep) close() {
+	s.once.Do(func() {})
+	if s.stop != nil {
+		s.stop()
+		<-s.done
+	}
+}
+
 // How long the end of a connection may take (docs/protocol/acp.md section 6, J24): short requests, and everything.
 const (
 	shortWithin = time.Second
@@ -113,7 +169,7 @@ const (
 // requests are answered, turns are cancelled and their prompts answered, waiting ones are left. It returns nil when all due was written in time.
 func (d *Dispatcher) Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	c := newConn(d, in, out)
-	go c.out.run()
+	go c.out.Run()
 	read := make(chan error, 1)
 	c.rpc = rpc.New(c.in, c, rpc.Options{Panicked: c.panicked, Send: c.sendCall, Withdraw: c.withdrawCall})
 	go func() { read <- c.rpc.Serve(ctx) }() // may outlive Serve, at the end of the process
@@ -139,10 +195,11 @@ func (c *Conn) finish() error {
 	c.d.stopping = true
 	c.d.mu.Unlock()
 	c.asks.close()
+	c.d.sweep.close()
 	err := c.d.cfg.Sessions.Shutdown(ctx)
-	c.out.close()
+	c.out.Close()
 	select {
-	case <-c.out.done:
+	case <-c.out.Done():
 	case <-ctx.Done():
 		err = errors.Join(err, ctx.Err())
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
 	"github.com/rind-dev/rind/session/store/memory"
+	"github.com/rind-dev/rind/session/tool/files"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,6 +57,7 @@ func (t *tool) Run(ctx context.Context, c session.ToolCall, p session.Progress) 
 func tools(touched *atomic.Int32) []session.Tool {
 	object := json.RawMessage(`{"type":"object"}`)
 	return []session.Tool{
+		files.ReadFile(), files.EditFile(nil),
 		&tool{session.ToolSpec{Name: "touch", Description: "d", Kind: "edit", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			before, after := "old", "new"
 			ch := protocol.FileChange{FilePath: "/w/a.txt"}
@@ -68,6 +70,9 @@ func tools(touched *atomic.Int32) []session.Tool {
 		}},
 		&tool{session.ToolSpec{Name: "update_plan", Description: "d", Kind: "think", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			return session.ToolResult{Data: "ok"}, nil
+		}},
+		&tool{session.ToolSpec{Name: "where", Description: "d", Kind: "read", ReadOnly: true, Schema: object}, func(_ context.Context, c session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+			return session.ToolResult{Data: strings.Join(c.Roots, " ")}, nil
 		}},
 		&tool{session.ToolSpec{Name: "stay", Description: "d", Kind: "think", Schema: object}, func(ctx context.Context, _ session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 			<-ctx.Done()
@@ -97,6 +102,12 @@ func newWorld() *world { return &world{Backing: memory.NewBacking()} }
 
 func (w *world) launch(t *testing.T, instance, text string) *process {
 	t.Helper()
+	return w.launchWith(t, instance, text, acp.Config{})
+}
+
+// launchWith is launch with more of a configuration than sessions and version.
+func (w *world) launchWith(t *testing.T, instance, text string, cfg acp.Config) *process {
+	t.Helper()
 	p := &process{t: t, play: script.Must(text), store: w.Open(instance)}
 	models := scripted{p.play}
 	loop, err := session.NewLoop(session.Loop{Models: models, Tools: tools(&p.touched)})
@@ -104,7 +115,8 @@ func (w *world) launch(t *testing.T, instance, text string) *process {
 		t.Fatal(err)
 	}
 	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, IDs: &w.ids})
-	p.d = acp.New(acp.Config{Sessions: p.all, Version: "0.0.0"})
+	cfg.Sessions, cfg.Version = p.all, "0.0.0"
+	p.d = acp.New(cfg)
 	return p
 }
 

@@ -20,6 +20,7 @@ func init() {
 		acp.MethodInitialize:    {run: initialize},
 		acp.MethodAuthenticate:  {run: authenticate},
 		acp.MethodNew:           {run: sessionNew},
+		acp.MethodFork:          {run: sessionFork},
 		acp.MethodLoad:          {run: sessionLoad},
 		acp.MethodResume:        {run: sessionResume},
 		acp.MethodList:          {run: sessionList},
@@ -35,6 +36,24 @@ func init() {
 		acp.MethodReplay:        {run: replay},
 		acp.MethodCancelRequest: {run: cancelRequest, notice: true},
 	}
+}
+
+// serves reports whether a method of the table is one of what was agreed on with this client.
+func (c *Conn) serves(method string) bool {
+	switch method {
+	case acp.MethodFork:
+		return c.d.cfg.Unstable
+	case acp.MethodSetMode:
+		return !c.draft() // the draft has options only
+	}
+	return true
+}
+
+// draft reports whether the draft of version 2 was agreed on.
+func (c *Conn) draft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.version == acp.DraftVersion
 }
 
 // extensions are ours (docs/protocol/acp.md section 4).
@@ -56,8 +75,13 @@ func initialize(k *call) {
 	c := k.c
 	c.mu.Lock()
 	busy := c.ready && len(c.open) > 0
+	version := int64(acp.Version)
+	if c.d.cfg.Draft && in.Version == acp.DraftVersion {
+		version = acp.DraftVersion
+		in.Capabilities.ReadFile, in.Capabilities.WriteFile, in.Capabilities.Terminal = false, false, false // the draft has none of them
+	}
 	if !busy {
-		c.caps, c.ready = in.Capabilities, true
+		c.caps, c.ready, c.version = in.Capabilities, true, version
 	}
 	c.mu.Unlock()
 	if busy {
@@ -70,12 +94,15 @@ func initialize(k *call) {
 	if in.Capabilities.TerminalLogin {
 		methods = append(methods, acp.AuthMethod{Type: "terminal", ID: "login", Name: "Log in", Args: []string{"login"}})
 	}
+	offered := acp.SessionCapabilities{List: &acp.Empty{}, Resume: &acp.Empty{}, Close: &acp.Empty{}, Delete: &acp.Empty{}, Roots: &acp.Empty{}}
+	if c.d.cfg.Unstable {
+		offered.Fork = &acp.Empty{}
+	}
 	k.ok(acp.Initialized{
-		Version: acp.Version, Agent: acp.Implementation{Name: "rind", Title: "Rind", Version: c.d.cfg.Version}, AuthMethods: methods,
+		Version: version, Agent: acp.Implementation{Name: "rind", Title: "Rind", Version: c.d.cfg.Version}, AuthMethods: methods,
 		Capabilities: acp.AgentCapabilities{
 			Load: true, Prompt: acp.PromptCapabilities{Image: c.d.cfg.Images(), Embedded: true},
-			Session: acp.SessionCapabilities{List: &acp.Empty{}, Resume: &acp.Empty{}, Close: &acp.Empty{}, Delete: &acp.Empty{}},
-			Meta:    extensions,
+			Session: offered, Meta: extensions,
 		},
 	})
 }

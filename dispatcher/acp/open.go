@@ -5,9 +5,11 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
@@ -25,9 +27,6 @@ func (k *call) openParams(existing bool) (p acp.OpenParams, workspace string, er
 	if p, err = acp.ReadOpen(k.params, existing); err != nil {
 		return p, "", err
 	}
-	if len(p.Roots) > 0 {
-		return p, "", acp.Bad("additionalDirectories are not offered.")
-	}
 	for _, s := range p.Servers {
 		if s.Type != "stdio" {
 			return p, "", acp.Bad("MCP servers over %s are not offered.", s.Type)
@@ -39,8 +38,36 @@ func (k *call) openParams(existing bool) (p acp.OpenParams, workspace string, er
 	return p, workspace, err
 }
 
+// maxRoots bounds the further folders of a session: each costs a handle in every call of a file tool.
+const maxRoots = 32
+
+// further are the folders that additionalDirectories name, links resolved. Of a session that is there already those that are gone are left
+// out: it must not become unusable with them.
+func (k *call) further(p acp.OpenParams, workspace string, existing bool) ([]string, error) {
+	if len(p.Roots) > maxRoots {
+		return nil, acp.Bad("additionalDirectories has more than %d folders.", maxRoots)
+	}
+	out := []string{}
+	for _, named := range p.Roots {
+		abs, err := k.c.d.cfg.Resolve(named)
+		switch {
+		case err != nil && !existing:
+			return nil, acp.Bad("additionalDirectories: no folder that exists: %s", protocol.Prefix(named, 300))
+		case err != nil:
+			k.c.d.cfg.Log.Warn("additional directory is gone", "dir", named)
+		case abs != workspace && !slices.Contains(out, abs):
+			out = append(out, abs)
+		}
+	}
+	return out, nil
+}
+
 func sessionNew(k *call) {
 	p, workspace, err := k.openParams(false)
+	var roots []string
+	if err == nil {
+		roots, err = k.further(p, workspace, false)
+	}
 	if err != nil {
 		k.fail(err)
 		return
@@ -53,35 +80,69 @@ func sessionNew(k *call) {
 			return
 		}
 		k.c.d.models.wait(modelsWithin)
-		s, err := all.Draft(context.Background(), session.DraftOptions{Workspace: workspace})
+		s, err := all.Draft(context.Background(), session.DraftOptions{Workspace: workspace, Roots: roots, Surface: surface})
+		if err == nil {
+			if err = s.Keep(context.Background(), nil); err != nil {
+				s.Close()
+			}
+		}
 		if err != nil {
 			k.fail(err)
 			return
 		}
-		k.opens(s, p, func(v *session.View) {
-			id := s.ID
-			f := k.c.newFollow(v, v.Head)
-			if f == nil {
-				k.fail(notOpen(id))
-				return
-			}
-			res := k.c.state(v)
-			res.Session = id
-			k.answerThenFollow(res, p, f)
-		})
+		k.opensNew(s, p)
+	})
+}
+
+// opensNew answers with a session that was just made, taking over the caller's reference.
+func (k *call) opensNew(s *session.Session, p acp.OpenParams) {
+	k.opens(s, p, func(v *session.View) {
+		f := k.c.newFollow(v, v.Head)
+		if f == nil {
+			k.fail(notOpen(s.ID))
+			return
+		}
+		res := k.c.state(v)
+		res.Session = s.ID
+		k.answerThenFollow(res, p, f)
+	})
+}
+
+// sessionFork copies a session up to its head into a new one (docs/protocol/acp.md section 2.2).
+func sessionFork(k *call) {
+	s, p, roots, err := k.stored()
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.background(func() {
+		defer s.Close()
+		f, err := s.ForkWith(context.Background(), "", &roots)
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		k.opensNew(f, p)
 	})
 }
 
 // opens enters a session as open here, taking over the caller's reference, and answers on its goroutine.
 func (k *call) opens(s *session.Session, p acp.OpenParams, f func(v *session.View)) {
 	c := k.c
+	names := map[string]string{s.Workspace(): p.CWD}
+	for _, named := range p.Roots {
+		if abs, err := c.d.cfg.Resolve(named); err == nil {
+			names[abs] = named
+		}
+	}
 	c.mu.Lock()
 	before := c.open[s.ID]
-	c.open[s.ID] = &opened{s: s, cwd: p.CWD}
+	c.open[s.ID] = &opened{s: s, cwd: p.CWD, roots: p.Roots, names: names}
 	c.mu.Unlock()
 	if before != nil {
 		before.s.Close()
 	}
+	c.d.sweepOnce()
 	if !s.Inspect(f) {
 		k.fail(notOpen(s.ID))
 	}
@@ -97,8 +158,9 @@ func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
 	caps := c.caps
 	c.mu.Unlock()
 	id := ref.ID
-	f := &follow{s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, caps, c.isOwn)}
-	f.bell = v.Follow(c.out.ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
+	f := &follow{out: c.out, s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, caps, c.isOwn)}
+	f.teller.Spent(v.Cost)
+	f.bell = v.Follow(c.out.Ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
 		go c.discarded(id) // not on the session's goroutine, which ends with this
 	})
 	return f
@@ -110,7 +172,7 @@ func (c *Conn) discarded(id session.SessionID) {
 	o := c.open[id]
 	delete(c.open, id)
 	c.mu.Unlock()
-	c.out.remove(id)
+	c.out.Unfollow(string(id))
 	if o != nil {
 		o.s.Close()
 	}
@@ -140,7 +202,10 @@ func (c *Conn) pushed(id session.SessionID, event json.RawMessage) {
 
 // state is what the answers that open a session say of it.
 func (c *Conn) state(v *session.View) acp.Opened {
-	res := acp.Opened{Modes: modesOf(v.Sel), Options: c.d.options(v.Sel)}
+	res := acp.Opened{Options: c.d.options(v.Sel)}
+	if !c.draft() {
+		res.Modes = modesOf(v.Sel)
+	}
 	if note := openTurn(v); note != nil {
 		res.Meta = map[string]json.RawMessage{acp.MetaTurn: protocol.MustMarshal(note)}
 	}
@@ -188,15 +253,14 @@ func openAsks(v *session.View) []*acp.Ask {
 // answerThenFollow answers, tells the commands, and goes on with the log from where the follower stands. Runs on the session's goroutine.
 func (k *call) answerThenFollow(res acp.Opened, p acp.OpenParams, f *follow) {
 	if !k.first() {
-		f.bell.Stop()
-		f.s.Close()
+		f.Close()
 		return
 	}
 	lines := k.c.out.encode(protocol.Reply{ID: k.req.ID, Result: res})
 	lines = append(lines, k.c.greeting(f.s.ID, p)...)
 	k.handedOver()
 	k.c.out.lines(lines, string(k.req.ID))
-	k.c.out.add(f, nil)
+	k.c.out.Follow(string(f.s.ID), f, nil)
 	k.c.lateOptions(f.s)
 }
 
@@ -222,25 +286,59 @@ func (c *Conn) greeting(id session.SessionID, p acp.OpenParams) []byte {
 }
 
 // stored opens a session of the store, whose folder must be the one that is named.
-func (k *call) stored() (*session.Session, acp.OpenParams, error) {
+func (k *call) stored() (*session.Session, acp.OpenParams, []string, error) {
 	p, workspace, err := k.openParams(true)
+	var roots []string
+	if err == nil {
+		roots, err = k.further(p, workspace, true)
+	}
 	if err != nil {
-		return nil, p, err
+		return nil, p, nil, err
 	}
 	s, err := k.c.d.cfg.Sessions.Open(context.Background(), p.Session)
 	if err != nil {
-		return nil, p, err
+		return nil, p, nil, err
 	}
 	if s.Workspace() != workspace {
 		s.Close()
-		return nil, p, acp.Bad("cwd is not the folder of this session: %s", s.Workspace())
+		return nil, p, nil, acp.Bad("cwd is not the folder of this session: %s", s.Workspace())
 	}
+	return s, p, roots, nil
+}
+
+// usable refuses to open a session where no model can be asked: neither its own nor the one new sessions get.
+func (k *call) usable(s *session.Session) error {
+	ctx, all := context.Background(), k.c.d.cfg.Sessions
+	var sel session.Selection
+	if err := s.InspectNow(ctx, func(v *session.View) { sel = v.Sel }); err != nil {
+		return notOpen(s.ID)
+	}
+	_, err := all.Models().Select(ctx, sel)
+	if err != nil {
+		if _, other := all.Models().Select(ctx, all.Default(s.Workspace())); other == nil {
+			return nil // the model can be changed
+		}
+	}
+	return err
+}
+
+// reopened is stored for the methods that go on with the session, in the folders they name.
+func (k *call) reopened() (*session.Session, acp.OpenParams, error) {
+	s, p, roots, err := k.stored()
+	if err != nil {
+		return nil, p, err
+	}
+	if err := k.usable(s); err != nil {
+		s.Close()
+		return nil, p, err
+	}
+	s.SetRoots(roots)
 	return s, p, nil
 }
 
 // sessionLoad tells the whole log up to where it stands, then answers, then goes live.
 func sessionLoad(k *call) {
-	s, p, err := k.stored()
+	s, p, err := k.reopened()
 	if err != nil {
 		k.fail(err)
 		return
@@ -252,13 +350,14 @@ func sessionLoad(k *call) {
 		}
 		res := k.c.state(v)
 		k.handedOver()
-		k.c.out.add(f, &hold{
-			session: s.ID, seq: v.Head, replay: true, id: string(k.req.ID),
-			build: func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} },
-			written: func() {
-				k.c.out.askFollowed(s.ID)
-				k.c.out.greet(s.ID, k.c.greeting(s.ID, p))
-				time.AfterFunc(greetingAfter, func() { k.c.out.greeted(s.ID) })
+		k.c.out.Follow(string(s.ID), f, &outlet.Hold{
+			Stream: string(s.ID), Seq: v.Head, Exact: true, Until: replaying, ID: string(k.req.ID),
+			Append: k.c.out.answer(nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} }),
+			Written: func() {
+				f.askAll()
+				lines := k.c.greeting(s.ID, p)
+				f.greeting.Store(&lines)
+				time.AfterFunc(greetingAfter, f.greeted)
 			},
 		})
 		k.c.lateOptions(s)
@@ -282,7 +381,7 @@ func (k *call) replayed(v *session.View, p acp.OpenParams) *follow {
 	}
 	f.head = v.Head
 	f.teller.Replay(p.After != nil)
-	f.open.Asks = openAsks(v)
+	f.open.Asks, f.open.Cost = openAsks(v), v.Cost
 	if t := v.Serial; t != nil {
 		f.open.Turn = t.ID
 		f.open.Message, f.open.Text = v.OpenMessage()
@@ -294,7 +393,16 @@ func (k *call) replayed(v *session.View, p acp.OpenParams) *follow {
 
 // sessionResume answers without history; with a cursor, what is missing follows the answer.
 func sessionResume(k *call) {
-	s, p, err := k.stored()
+	s, p, err := k.reopened()
+	if err == nil && k.c.draft() {
+		var after *session.Seq
+		if after, err = acp.ReadReplayFrom(k.params); after != nil {
+			p.After = after
+		}
+		if err != nil {
+			s.Close()
+		}
+	}
 	if err != nil {
 		k.fail(err)
 		return
@@ -376,7 +484,8 @@ func sessionList(k *call) {
 		}
 		res := acp.Listed{Sessions: make([]acp.Info, 0, len(metas))}
 		for _, m := range metas {
-			i := acp.Info{ID: m.ID, CWD: k.c.shownCWD(m), Title: m.Title, Updated: protocol.FormatTime(m.Activity)}
+			i := acp.Info{ID: m.ID, Title: m.Title, Updated: protocol.FormatTime(m.Activity)}
+			i.CWD, i.Roots = k.c.shownFolders(m)
 			res.Sessions = append(res.Sessions, i)
 		}
 		if next != "" {
@@ -387,12 +496,13 @@ func sessionList(k *call) {
 	})
 }
 
-// shownCWD is the folder of a session as the client named it, where it did.
-func (c *Conn) shownCWD(m session.Meta) string {
+// shownFolders are the folders of a session as the client named them, where it did.
+func (c *Conn) shownFolders(m session.Meta) (cwd string, further []string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if o := c.open[m.ID]; o != nil {
-		return o.cwd
+	o := c.open[m.ID]
+	c.mu.Unlock()
+	if o != nil {
+		return o.cwd, o.roots
 	}
-	return m.Workspace
+	return m.Workspace, c.d.cfg.Sessions.Roots(context.Background(), m.ID)
 }

@@ -32,7 +32,7 @@ func prompt(k *call) {
 		k.fail(err)
 		return
 	}
-	req := session.PromptRequest{Surface: surface}
+	req := session.PromptRequest{Surface: surface, Editor: k.c.editor(o)}
 	req.Input, req.Parts = acp.Input(blocks)
 	if strings.TrimSpace(req.Input) == "" && len(req.Parts) == 0 {
 		k.fail(acp.Bad("The prompt is empty."))
@@ -198,7 +198,7 @@ func goOn(k *call) {
 				k.covers(v.Serial.ID)
 			}
 		})
-		k.set(s.Prompt(session.PromptRequest{Resume: true, Surface: surface}, func(out session.Outcome, err error) {
+		k.set(s.Prompt(session.PromptRequest{Resume: true, Surface: surface, Editor: k.c.editor(o)}, func(out session.Outcome, err error) {
 			if err != nil {
 				k.fail(err)
 				return
@@ -260,7 +260,7 @@ func stopReason(out session.Outcome) (string, *protocol.Error) {
 		return "max_tokens", nil
 	case out.Stop == "content_filter":
 		return "refusal", nil
-	case out.Fault != nil && out.Fault.Type == protocol.FailLimit:
+	case out.Stop == "max_turn_requests", out.Fault != nil && out.Fault.Type == protocol.FailLimit:
 		return "max_turn_requests", nil
 	case out.Outcome == session.OutcomeCompleted:
 		return "end_turn", nil

@@ -193,7 +193,7 @@ func (c *Conn) lateOptions(s *session.Session) {
 		case <-done:
 		case <-c.gone:
 			return
-		case <-c.out.done:
+		case <-c.out.Done():
 			return
 		}
 		s.Inspect(func(v *session.View) {

@@ -11,6 +11,7 @@ const touching = `{"turns":[{"match":"edit","steps":[{"text":"I will edit.","chu
 {"match":"long","steps":[{"text":"one two three four five six seven","chunk":4,"delayMs":100}]},{"match":"next","steps":[{"text":"The next."}]},
 {"match":"colour","steps":[{"call":{"id":"q1","name":"ask_user_question","arguments":{}}},{"finish":"tool_calls"},{"text":"Thanks."}]},
 {"match":"stay","steps":[{"call":{"id":"s1","name":"stay","arguments":{}}},{"finish":"tool_calls"},{"text":"Never."}]},
+{"match":"where","steps":[{"call":{"id":"w1","name":"where","arguments":{}}},{"finish":"tool_calls"},{"text":"There."}]},
 {"match":"fail","steps":[{"text":"Half"},{"fail":{"fault":"rejected","status":400,"message":"no such thing"}}]},
 {"match":"cut","steps":[{"text":"Too lo"},{"finish":"length"}]}]}`
 

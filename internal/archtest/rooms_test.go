@@ -55,7 +55,10 @@ var rooms = []room{
 		third: []string{"charm.land/fantasy", "github.com/openai/openai-go", "github.com/google/jsonschema-go"},
 	},
 	{path: "session/provider/anthropic", ours: append([]string{"session/modelhttp"}, ground...)},
-	{path: "session/provider/acpagent", ours: append([]string{"protocol/acp", "protocol/rpc", "protocol/frame"}, ground...)},
+	{
+		path: "session/provider/acpagent", ours: append([]string{"protocol/acp", "protocol/rpc", "protocol/frame"}, ground...),
+		third: []string{"github.com/aymanbagabas/go-udiff"}, // what changed between the texts an agent tells
+	},
 	{path: "session/provider/providertest", ours: ground, third: doubles, testOnly: true},
 	{path: "session/provider/*", ours: ground},
 
@@ -75,8 +78,9 @@ var rooms = []room{
 	{path: "session/tool/*", ours: ground, third: schema},
 
 	{path: "dispatcher/executions", ours: []string{"protocol", "protocol/portable", "session"}}, // below the two that carry it
-	{path: "dispatcher", ours: append([]string{"session", "dispatcher/executions"}, codecs...)},
-	{path: "dispatcher/acp", ours: []string{"protocol", "protocol/acp", "protocol/rpc", "protocol/frame", "session"}},
+	{path: "dispatcher/outlet", ours: []string{"session"}},                                      // below the dialects that write to one connection
+	{path: "dispatcher", ours: append([]string{"session", "dispatcher/executions", "dispatcher/outlet"}, codecs...)},
+	{path: "dispatcher/acp", ours: []string{"protocol", "protocol/acp", "protocol/rpc", "protocol/frame", "session", "dispatcher/outlet"}},
 	{path: "dispatcher/httpapi", ours: append([]string{"session", "dispatcher", "dispatcher/executions"}, codecs...), serves: true},
 
 	{

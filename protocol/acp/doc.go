@@ -7,14 +7,18 @@
 // clock, no I/O. A Teller belongs to the goroutine that writes its connection.
 package acp
 
-// Version is the version of the protocol that is spoken.
-const Version = 1
+// Versions of the protocol: the one that is spoken, and the draft that is answered where it is asked for.
+const (
+	Version      = 1
+	DraftVersion = 2
+)
 
 // Methods a client calls.
 const (
 	MethodInitialize    = "initialize"
 	MethodAuthenticate  = "authenticate"
 	MethodNew           = "session/new"
+	MethodFork          = "session/fork" // unstable
 	MethodLoad          = "session/load"
 	MethodResume        = "session/resume"
 	MethodList          = "session/list"

@@ -29,6 +29,8 @@ var codes = map[protocol.ErrorKind]int{
 	AuthRequired:                   -32000,
 	protocol.ConfigurationError:    -32000,
 	protocol.SessionNotFound:       -32002,
+	NoResource:                     -32002,
+	OutsideWorkspace:               -32602,
 	RequestCancelled:               -32800,
 	protocol.SessionBusy:           -32050,
 	protocol.Overloaded:            -32050,

@@ -167,6 +167,29 @@ func ReadOpen(p Params, existing bool) (o OpenParams, err error) {
 	return o, err
 }
 
+// ReadReplayFrom reads where the draft of version 2 lets session/resume begin to tell (docs/protocol/acp.md section 1): the cursor after which
+// it does, nil where replayFrom is absent. There a cursor names the first that is told.
+func ReadReplayFrom(p Params) (*protocol.Seq, error) {
+	if p["replayFrom"] == nil {
+		return nil, nil
+	}
+	from := ReadParams(object(p["replayFrom"]))
+	switch kind, _ := text(from["type"]); kind {
+	case "start":
+		return new(protocol.Seq), nil
+	case "_rind_cursor":
+		at, _ := text(from["cursor"])
+		seq, err := ParseCursor(at)
+		if err != nil || seq < 1 {
+			return nil, Bad("replayFrom.cursor is not one of ours.")
+		}
+		seq--
+		return &seq, nil
+	default:
+		return nil, Bad("replayFrom of type %q is not known.", protocol.Prefix(kind, 40))
+	}
+}
+
 func readServers(raw json.RawMessage) ([]Server, error) {
 	if raw == nil {
 		return nil, nil

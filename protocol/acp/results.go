@@ -70,6 +70,7 @@ type SessionCapabilities struct {
 	Close  *Empty `json:"close,omitempty"`
 	Delete *Empty `json:"delete,omitempty"`
 	Roots  *Empty `json:"additionalDirectories,omitempty"`
+	Fork   *Empty `json:"fork,omitempty"` // unstable
 }
 
 // Opened is the result of session/new, session/load and session/resume; Session only of the first.
@@ -138,6 +139,7 @@ type Listed struct {
 type Info struct {
 	ID      protocol.SessionID `json:"sessionId"`
 	CWD     string             `json:"cwd"`
+	Roots   []string           `json:"additionalDirectories,omitempty"`
 	Title   string             `json:"title,omitempty"`
 	Updated string             `json:"updatedAt,omitempty"`
 }

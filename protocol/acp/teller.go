@@ -48,6 +48,7 @@ type Teller struct {
 	knows  bool // the client knows calls from before where it is told from
 	base   int  // of dst of the call that runs: nothing before it may be changed
 	merge  bool
+	stale  bool // the entry being told is followed by a newer one of the same news
 
 	owed     protocol.Seq // a fact that had no update to carry its cursor
 	text     map[protocol.TurnID]*heard
@@ -57,6 +58,7 @@ type Teller struct {
 	diffs    map[string][]CallContent
 	asks     []*Ask // open
 	usage    *protocol.TokenStatsUpdated
+	cost     float64 // of the session so far, US dollars
 	progress map[string]time.Time
 	dropped  map[protocol.TurnID][]string // inputs of own turns
 }
@@ -97,6 +99,9 @@ func (t *Teller) Resume(turn protocol.TurnID, message, told string) {
 	}
 }
 
+// Spent says what the session had cost before what is told, in US dollars.
+func (t *Teller) Spent(cost float64) { t.cost = cost }
+
 // Known says of a call that is open and was not announced: it is, before anything is told of it.
 func (t *Teller) Known(turn protocol.TurnID, id, name string, args json.RawMessage) {
 	c := Describe(t.Root, id, name, args)
@@ -116,7 +121,8 @@ func (t *Teller) Tell(dst []Told, entries []protocol.Entry, merge bool) []Told {
 	for i := range entries {
 		e := &entries[i]
 		n := len(dst)
-		if row := &told[e.Kind]; row.tell != nil && !(merge && superseded(entries[i:])) {
+		if row := &told[e.Kind]; row.tell != nil {
+			t.stale = merge && superseded(entries[i:])
 			if b, err := protocol.Decode(e); err == nil && b != nil {
 				dst = row.tell(t, dst, e, b)
 			}

@@ -214,12 +214,21 @@ type usageUpdate struct {
 	Update string `json:"sessionUpdate"`
 	Used   int    `json:"used"`
 	Size   int    `json:"size"`
+	Cost   *cost  `json:"cost,omitempty"` // of the session, where prices are known
+}
+
+type cost struct {
+	Amount   float64 `json:"amount"`
+	Currency string  `json:"currency"`
 }
 
 func tokenStats(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
 	s := b.(*protocol.TokenStatsUpdated)
 	t.usage = s
-	if t.replay {
+	if s.More.Cost != nil {
+		t.cost += *s.More.Cost
+	}
+	if t.replay || t.stale {
 		return dst
 	}
 	return t.used(dst)
@@ -230,7 +239,11 @@ func (t *Teller) used(dst []Told) []Told {
 		return dst
 	}
 	s := &t.usage.Stats
-	return update(dst, usageUpdate{UsageUpdate, s.InputTokens + s.OutputTokens, s.ContextWindowTokens})
+	u := usageUpdate{Update: UsageUpdate, Used: s.InputTokens + s.OutputTokens, Size: s.ContextWindowTokens}
+	if t.cost > 0 {
+		u.Cost = &cost{t.cost, "USD"}
+	}
+	return update(dst, u)
 }
 
 func planUpdated(_ *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {

@@ -185,3 +185,41 @@ func TestALongMessageIsCutBetweenCharacters(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCostToldIsThatOfTheSessionHoweverItIsTold(t *testing.T) {
+	sampling := func(cost *float64, kind string) protocol.Body {
+		b := &protocol.TokenStatsUpdated{Stats: protocol.Stats{SamplingKind: kind, InputTokens: 10, ContextWindowTokens: 100}}
+		b.More.Cost = cost
+		return b
+	}
+	price := func(p float64) *float64 { return &p }
+	l := (&log{t: t}).add(sampling(price(1), "assistant"), sampling(price(2), protocol.SamplingCompact), sampling(nil, "assistant"), sampling(price(4), "assistant"))
+	last := func(told []Told) string {
+		if len(told) == 0 {
+			return ""
+		}
+		return string(told[len(told)-1].Update)
+	}
+	const all = `{"sessionUpdate":"usage_update","used":10,"size":100,"cost":{"amount":7,"currency":"USD"}}`
+	for _, merge := range []bool{false, true} {
+		live := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+		if got := last(live.Tell(nil, l.entries, merge)); got != all {
+			t.Errorf("merge %v: %s", merge, got)
+		}
+		joined := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+		joined.Spent(3)
+		if got := last(joined.Tell(nil, l.entries[2:], merge)); got != all {
+			t.Errorf("merge %v, joined later: %s", merge, got)
+		}
+		replay := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+		replay.Replay(true)
+		told := replay.Tell(nil, l.entries[2:], merge)
+		if told, _ = replay.EndReplay(told, Open{Cost: 7}); len(told) != 1 || last(told) != all {
+			t.Errorf("merge %v, replayed: %s", merge, last(told))
+		}
+	}
+	unknown := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+	if got := last(unknown.Tell(nil, l.entries[2:3], false)); strings.Contains(got, "cost") {
+		t.Errorf("without a price: %s", got)
+	}
+}

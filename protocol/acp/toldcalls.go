@@ -214,10 +214,11 @@ func questionAnswered(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body)
 // Open is what a replay ends with: the open turn of the session, as it stood where the replay ends.
 type Open struct {
 	Turn    protocol.TurnID
-	Message string // being said
-	Text    string // of it so far
-	Alive   bool   // somebody works on it, or it waits for an answer
-	Asks    []*Ask // open actions of all turns
+	Message string  // being said
+	Text    string  // of it so far
+	Alive   bool    // somebody works on it, or it waits for an answer
+	Asks    []*Ask  // open actions of all turns
+	Cost    float64 // of the session, US dollars
 }
 
 // Join adds to dst what a client that joins in the middle is asked, each behind the call it is about.
@@ -260,6 +261,7 @@ func (t *Teller) EndReplay(dst []Told, open Open) ([]Told, []*Ask) {
 			dst = update(dst, Call{ToolCallUpdate, CallUpdate{ID: id, Status: StatusInProgress}})
 		}
 	}
+	t.cost = open.Cost
 	dst = t.used(dst)
 	t.replay = false
 	if open.Asks != nil { // some may lie before where the replay began

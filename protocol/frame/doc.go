@@ -25,7 +25,7 @@ const keep = 1 << 20
 
 // Faults of a frame. Reading goes on after all of them but ErrHeader.
 var (
-	ErrTooLong = fmt.Errorf("frame exceeds %d bytes", MaxBytes)
+	ErrTooLong = errors.New("frame exceeds the bound of bytes")
 	ErrUTF8    = errors.New("frame is not valid UTF-8")
 	ErrDepth   = fmt.Errorf("nesting exceeds %d levels", MaxDepth)
 	// ErrHeader: a header block without a usable Content-Length. Where the next frame begins cannot be known.

@@ -13,10 +13,16 @@ type Reader struct {
 	buf   []byte
 	first bool // nothing but white space was taken so far: a byte order mark may come
 	how   Framing
+	max   int
 }
 
 // NewReader reads lines from r until SetFraming says otherwise.
-func NewReader(r io.Reader) *Reader { return &Reader{in: bufio.NewReaderSize(r, 64<<10), first: true} }
+func NewReader(r io.Reader) *Reader {
+	return &Reader{in: bufio.NewReaderSize(r, 16<<10), first: true, max: MaxBytes}
+}
+
+// SetMax bounds a line by n bytes instead of MaxBytes; call it before the first Next. Bodies of the header framing keep theirs.
+func (r *Reader) SetMax(n int) { r.max = n }
 
 // SetFraming changes how frames are found; call it before the first Next.
 func (r *Reader) SetFraming(f Framing) { r.how = f }
@@ -120,7 +126,7 @@ func (r *Reader) raw() ([]byte, error) {
 		if ended {
 			part = part[:len(part)-1]
 		}
-		if !long && len(r.buf)+len(part) > MaxBytes {
+		if !long && len(r.buf)+len(part) > r.max {
 			long, r.buf = true, nil
 		}
 		if !long {

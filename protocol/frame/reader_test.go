@@ -35,7 +35,7 @@ func all(r *frame.Reader) []string {
 }
 
 const (
-	tooLong   = "error: frame exceeds 16777216 bytes"
+	tooLong   = "error: frame exceeds the bound of bytes"
 	badUTF8   = "error: frame is not valid UTF-8"
 	tooDeep   = "error: nesting exceeds 1000 levels"
 	badHeader = "error: header block has no valid Content-Length"

@@ -59,7 +59,7 @@ func TestJ3ALongLineIsOneFaultAndCostsBoundedMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	want := []string{"refused frame exceeds 16777216 bytes", "request 2 ping "}
+	want := []string{"refused frame exceeds the bound of bytes", "request 2 ping "}
 	if diff := cmp.Diff(want, p.got); diff != "" {
 		t.Error(diff)
 	}

@@ -27,7 +27,8 @@ type root struct {
 	dir  *os.Root
 }
 
-// Open opens the folders, which must exist. A *PathError names one that cannot be opened.
+// Open opens the folders. The first must exist; of the others those that are gone, or cannot be opened, are left out: what is done in the
+// workspace must not depend on them. A *PathError says why the first cannot be opened.
 func Open(paths ...string) (*Roots, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("roots: no folder given")
@@ -41,6 +42,9 @@ func Open(paths ...string) (*Roots, error) {
 		var dir *os.Root
 		if err == nil {
 			dir, err = os.OpenRoot(abs)
+		}
+		if err != nil && len(r.list) > 0 {
+			continue
 		}
 		if err != nil {
 			r.Close()

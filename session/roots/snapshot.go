@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,8 +40,12 @@ var skipped = []string{
 // cacheTag marks a folder as a cache, by convention.
 const cacheTag = "CACHEDIR.TAG"
 
-// racy is how close to the snapshot a file's times may lie to be believed: they have the grain of the kernel's clock.
-const racy = 50 * time.Millisecond
+// A file whose times lie this close to a look at it may be written again without changing them: they have the grain of the kernel's clock,
+// and whole seconds, or two, on some file systems.
+const (
+	racy       = 50 * time.Millisecond
+	racyCoarse = 2*time.Second + racy
+)
 
 // Snapshot is what the regular files of the roots looked like at one moment.
 type Snapshot struct {
@@ -61,6 +66,20 @@ type seen struct {
 	content []byte
 }
 
+// same reports whether nothing tells two looks at a file apart.
+func (f *seen) same(g *seen) bool {
+	return f.size == g.size && f.mtime.Equal(g.mtime) && f.inode == g.inode && f.ctime == g.ctime
+}
+
+// settled reports whether a file that was looked at then cannot have been written since without another look telling it.
+func (f *seen) settled(then time.Time) bool {
+	newest, grain := max(f.mtime.UnixNano(), f.ctime), racy
+	if newest%int64(time.Second) == 0 {
+		grain = racyCoarse
+	}
+	return newest < then.Add(-grain).UnixNano()
+}
+
 // Difference is one file that is not as it was.
 type Difference struct {
 	Path   string // absolute, links resolved, slash separated
@@ -73,6 +92,11 @@ type Difference struct {
 // Snapshot looks at every regular file of the roots, without following links. It never fails: what cannot be looked at is left out, and
 // beyond the limits nothing is known.
 func (r *Roots) Snapshot(ctx context.Context, limits SnapshotLimits) *Snapshot {
+	return r.snapshot(ctx, limits, nil, time.Time{})
+}
+
+// snapshot is Snapshot that knows what was seen then.
+func (r *Roots) snapshot(ctx context.Context, limits SnapshotLimits, before map[string]seen, then time.Time) *Snapshot {
 	s := &Snapshot{r: r, limits: limits, at: time.Now()}
 	ctx, cancel := context.WithTimeout(ctx, limits.Time)
 	defer cancel()
@@ -84,7 +108,29 @@ func (r *Roots) Snapshot(ctx context.Context, limits SnapshotLimits) *Snapshot {
 		size += f.size
 	}
 	if len(s.files) <= limits.HeldFiles && size <= limits.HeldBytes {
-		s.hold(ctx)
+		s.hold(ctx, before, then)
+	}
+	return s
+}
+
+// Earlier takes snapshots and remembers the contents the newest one held, so that the next reads only what may have changed since: a
+// thousand files cost a look at each, not a read. The zero Earlier remembers nothing. It is safe for concurrent use and owns no goroutine.
+type Earlier struct {
+	mu    sync.Mutex // guards what follows; never held over I/O
+	files map[string]seen
+	at    time.Time
+}
+
+// Snapshot is Roots.Snapshot.
+func (e *Earlier) Snapshot(ctx context.Context, r *Roots, limits SnapshotLimits) *Snapshot {
+	e.mu.Lock()
+	before, then := e.files, e.at
+	e.mu.Unlock()
+	s := r.snapshot(ctx, limits, before, then)
+	if len(s.files) <= limits.HeldFiles {
+		e.mu.Lock()
+		e.files, e.at = s.files, s.at // not changed any more
+		e.mu.Unlock()
 	}
 	return s
 }
@@ -157,11 +203,17 @@ func (s *Snapshot) other(path string) bool {
 	return slices.ContainsFunc(s.r.list, func(x root) bool { return x.path == path })
 }
 
-// hold reads the contents. When time is up the rest is not held.
-func (s *Snapshot) hold(ctx context.Context) {
+// hold reads the contents, but for those that were held before and cannot have changed. When time is up the rest is not held.
+func (s *Snapshot) hold(ctx context.Context, before map[string]seen, then time.Time) {
 	for path, f := range s.files {
 		if ctx.Err() != nil {
 			return
+		}
+		// Without a time of the last change that nobody can set, size and time prove nothing.
+		if old, ok := before[path]; ok && old.held && f.ctime != 0 && old.same(&f) && old.settled(then) {
+			f.held, f.content = true, old.content
+			s.files[path] = f
+			continue
 		}
 		data, ok := s.read(path, f.size)
 		if !ok || int64(len(data)) != f.size {
@@ -242,8 +294,8 @@ func (s *Snapshot) Compare(ctx context.Context, most int) (changed []Difference,
 
 // differs reports whether a file's content may be another. Where it is held, the content decides; else the times do.
 func (s *Snapshot) differs(path string, old, now seen) bool {
-	same := old.size == now.size && old.mtime.Equal(now.mtime) && old.inode == now.inode && old.ctime == now.ctime
-	if same && now.mtime.Before(s.at.Add(-racy)) {
+	same := old.same(&now)
+	if same && now.settled(s.at) {
 		return false
 	}
 	if !old.held {

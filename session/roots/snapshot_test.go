@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -146,6 +147,63 @@ func TestASnapshotFollowsNoLinkAndStaysInTheRoots(t *testing.T) {
 	}
 }
 
+func TestALaterSnapshotReadsOnlyWhatMayHaveChanged(t *testing.T) {
+	if runtime.GOOS != "linux" && runtime.GOOS != "darwin" {
+		t.Skip("here no time of a file is safe from being set, and everything is read each time")
+	}
+	l := newLayout(t)
+	write(t, l.app+"/quiet", "as it is")
+	r := l.open(t)
+	var e roots.Earlier
+	limits := roots.DefaultSnapshot
+	limits.Time = time.Minute
+	content := func() []byte {
+		s := e.Snapshot(t.Context(), r, limits)
+		return s.Content(l.app + "/quiet")
+	}
+	// Until its times are older than the grain of the clock, and of a whole second if they happen to be one, it is read each time.
+	first := content()
+	for end := time.Now().Add(10 * time.Second); ; first = content() {
+		if next := content(); &next[0] == &first[0] {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("a file nobody touches is read again for each snapshot")
+		}
+	}
+	info, err := os.Stat(l.app + "/quiet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, l.app+"/quiet", "as it IS") // of the same length, and dressed up to look as before
+	if err := os.Chtimes(l.app+"/quiet", info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(); string(got) != "as it IS" {
+		t.Errorf("held %q", got)
+	}
+}
+
+func TestAnEditWithinOneTickOfTheClockIsSeen(t *testing.T) {
+	l := newLayout(t)
+	r := l.open(t)
+	name := l.app + "/busy"
+	write(t, name, "before")
+	limits := roots.DefaultSnapshot
+	limits.Time = time.Minute
+	var e roots.Earlier
+	if got := e.Snapshot(t.Context(), r, limits).Content(name); string(got) != "before" {
+		t.Fatalf("held %q", got)
+	}
+	write(t, name, "behind")
+	if err := e.Disguise(name); err != nil {
+		t.Fatal(err)
+	}
+	if got := e.Snapshot(t.Context(), r, limits).Content(name); string(got) != "behind" {
+		t.Errorf("held %q, which was there before", got)
+	}
+}
+
 func BenchmarkSnapshot(b *testing.B) {
 	for _, n := range []int{1000, 15_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {
@@ -166,11 +224,20 @@ func BenchmarkSnapshot(b *testing.B) {
 			defer r.Close()
 			limits := roots.DefaultSnapshot
 			limits.Time = time.Minute
-			for b.Loop() {
-				s := r.Snapshot(context.Background(), limits)
-				if _, _, known := s.Compare(context.Background(), 10); !known {
-					b.Fatal("unknown")
-				}
+			for _, mode := range []string{"first", "later"} {
+				b.Run(mode, func(b *testing.B) {
+					var e roots.Earlier
+					e.Snapshot(context.Background(), r, limits)
+					for b.Loop() {
+						if mode == "first" {
+							e = roots.Earlier{}
+						}
+						s := e.Snapshot(context.Background(), r, limits)
+						if _, _, known := s.Compare(context.Background(), 10); !known {
+							b.Fatal("unknown")
+						}
+					}
+				})
 			}
 		})
 	}

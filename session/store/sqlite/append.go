@@ -163,7 +163,7 @@ func (w *writer) session(ctx context.Context, id session.SessionID) (int64, erro
 		return n, nil
 	}
 	var n int64
-	err := w.row(ctx, "SELECT id FROM sessions WHERE session = ?", string(id)).Scan(&n)
+	err := w.row(ctx, "SELECT id FROM sessions WHERE session = ? AND "+notGone, string(id)).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
 	}

@@ -26,7 +26,7 @@ func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Meta, 
 			return nil, "", protocol.Errorf(protocol.InvalidRequest, "Invalid page token.")
 		}
 	}
-	where, args := "touched < ?", []any{below}
+	where, args := "touched < ? AND "+notGone, []any{below}
 	if start > 0 {
 		where += " AND touched <= ?"
 		args = append(args, start)

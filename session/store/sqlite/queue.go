@@ -141,7 +141,10 @@ func (s *Store) writeLoop(ended chan struct{}) {
 			select {
 			case <-s.bell:
 			case <-idle.C:
-				if w.dirty && !w.checkpoint() {
+				switch {
+				case w.sweep():
+					idle.Reset(0)
+				case w.dirty && !w.checkpoint():
 					idle.Reset(checkpointIdle) // somebody reads an old part of it
 				}
 			}

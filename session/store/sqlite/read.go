@@ -127,7 +127,7 @@ func (s *Store) exists(ctx context.Context, id session.SessionID, n int) error {
 // Read implements session.Log.
 func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
 	table, condition := inView(v)
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq > ?"+
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq > ?"+
 		condition+" ORDER BY e.seq LIMIT ?", string(id), int64(after), limit)
 	if err != nil {
 		return nil, err
@@ -141,7 +141,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 		before = 1 << 62
 	}
 	table, condition := inView(v)
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ?) AND e.seq < ?"+
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq < ?"+
 		condition+" ORDER BY e.seq DESC LIMIT ?", string(id), int64(before), limit)
 	if err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 
 // ReadTurn implements session.Log.
 func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
-	out, err := s.entries(ctx, "turn "+string(turn), limit, "SELECT "+entryColumns+" FROM entries e WHERE e.turn = (SELECT id FROM turns WHERE turn = ?) AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
+	out, err := s.entries(ctx, "turn "+string(turn), limit, "SELECT "+entryColumns+" FROM entries e WHERE e.turn = (SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s."+notGone+") AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
 		string(turn), after-1, after, limit)
 	if err != nil || len(out) > 0 {
 		return out, err
@@ -176,7 +176,7 @@ func (s *Store) one(ctx context.Context, what, query string, args []any, dest ..
 // TurnSession implements session.Log.
 func (s *Store) TurnSession(ctx context.Context, turn session.TurnID) (session.SessionID, error) {
 	var id string
-	err := s.one(ctx, "turn "+string(turn), "SELECT s.session FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ?", []any{string(turn)}, &id)
+	err := s.one(ctx, "turn "+string(turn), "SELECT s.session FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s."+notGone, []any{string(turn)}, &id)
 	return session.SessionID(id), err
 }
 
@@ -201,7 +201,7 @@ func (s *Store) meta(ctx context.Context, what, where string, arg any) (session.
 		return session.Meta{}, err
 	}
 	m, err := retry(ctx, func() (session.Meta, error) {
-		m, _, err := s.scanMeta(db.QueryRowContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+where, arg))
+		m, _, err := s.scanMeta(db.QueryRowContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+notGone+" AND "+where, arg))
 		return m, err
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -233,7 +233,7 @@ func (s *Store) Fold(ctx context.Context, id session.SessionID) ([]byte, session
 func (s *Store) Key(ctx context.Context, id session.SessionID, surface, key string) (session.Key, error) {
 	k := session.Key{Surface: surface, Key: key}
 	var turn string
-	err := s.one(ctx, "key", "SELECT digest, turn FROM keys WHERE session = (SELECT id FROM sessions WHERE session = ?) AND surface = ? AND key = ?",
+	err := s.one(ctx, "key", "SELECT digest, turn FROM keys WHERE session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND surface = ? AND key = ?",
 		[]any{string(id), surface, key}, &k.Digest, &turn)
 	k.Turn = session.TurnID(turn)
 	return k, err
@@ -247,7 +247,7 @@ func (s *Store) Health(ctx context.Context) (session.Health, error) {
 			h.Bytes += info.Size()
 		}
 	}
-	if err := s.one(ctx, "store", "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM entries), (SELECT value FROM meta WHERE name = 'written_by'), (SELECT value FROM meta WHERE name = 'readable_from')",
+	if err := s.one(ctx, "store", "SELECT (SELECT count(*) FROM sessions WHERE "+notGone+"), (SELECT count(*) FROM entries), (SELECT value FROM meta WHERE name = 'written_by'), (SELECT value FROM meta WHERE name = 'readable_from')",
 		nil, &h.Sessions, &h.Entries, &h.WrittenBy, &h.ReadableFrom); err != nil {
 		return h, err
 	}

@@ -10,7 +10,9 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// Delete implements session.Log. The bytes leave the file too: secure_delete, then the free pages and the WAL are given back.
+// Delete implements session.Log. The session is gone with its first transaction; its entries go in steps, so that a long one holds nobody
+// up. The bytes leave the file too: secure_delete, then the free pages and the WAL are given back. What a process that died in the middle
+// left is removed by the next that writes.
 func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
 		n, err := w.session(ctx, id)
@@ -24,12 +26,11 @@ func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 		if owner != s.inst.id && s.inst.alive(owner) {
 			return nothing{}, fmt.Errorf("session %s: %w", id, session.ErrBusy)
 		}
-		if err := w.keepCursors(ctx); err != nil {
-			return nothing{}, err
-		}
 		for _, q := range []string{
-			"DELETE FROM entries WHERE session = ?", "DELETE FROM turns WHERE session = ?", "DELETE FROM keys WHERE session = ?",
-			"DELETE FROM letters WHERE session = ?", "DELETE FROM samples WHERE session = ?", "DELETE FROM sessions WHERE id = ?",
+			"DELETE FROM keys WHERE session = ?", "DELETE FROM letters WHERE session = ?", "DELETE FROM samples WHERE session = ?",
+			// The row stays until the last entry is gone: an id of ours is the key of its entries, and must not be given again before.
+			`UPDATE sessions SET session = '` + goneMark + `' || id, conversation = '` + goneMark + `' || id, workspace = '', parent = '', owner = '', epoch = epoch + 1,
+				title = '', preview = '', user_prompt = 0, metadata = NULL, fold = NULL, fold_seq = 0 WHERE id = ?`,
 		} {
 			if err := w.exec(ctx, q, n); err != nil {
 				return nothing{}, err
@@ -41,7 +42,71 @@ func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 	if err != nil {
 		return err
 	}
+	ctx = context.WithoutCancel(ctx) // it is gone: there is no way back
+	for more := true; more; {
+		if more, err = run(ctx, s, func(ctx context.Context, w *writer) (bool, error) { return w.erase(ctx) }); err != nil {
+			s.opt.Log.Warn("rest of a deleted session: left to the next process", "path", s.path, "err", err)
+			return nil
+		}
+	}
 	return s.shrink(ctx)
+}
+
+// goneMark begins the names of sessions that are deleted and have entries still. No other id begins so.
+const goneMark = "!"
+
+// notGone is the condition that a row of sessions is not of a deleted one.
+const notGone = "session NOT GLOB '" + goneMark + "*'"
+
+// erase removes a step of what deleted sessions left, and reports whether there is more.
+func (w *writer) erase(ctx context.Context) (more bool, err error) {
+	id, err := w.gone(ctx)
+	if err != nil || id == 0 {
+		return false, err
+	}
+	if err := w.keepCursors(ctx); err != nil {
+		return false, err
+	}
+	for _, q := range []string{
+		"DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE session = ? ORDER BY seq LIMIT ?)",
+		"DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE session = ? LIMIT ?)",
+	} {
+		st, err := w.stmt(ctx, q)
+		if err != nil {
+			return false, err
+		}
+		res, err := st.ExecContext(ctx, id, pruneStep)
+		if err != nil {
+			return false, err
+		}
+		if n, err := res.RowsAffected(); err != nil || n == pruneStep {
+			return true, err
+		}
+	}
+	w.forget()
+	return true, w.exec(ctx, "DELETE FROM sessions WHERE id = ?", id)
+}
+
+// gone finds a deleted session that has entries still; 0 for none.
+func (w *writer) gone(ctx context.Context) (id int64, err error) {
+	err = w.row(ctx, "SELECT coalesce(min(id), 0) FROM sessions WHERE session >= '"+goneMark+"' AND session < '\"'").Scan(&id)
+	return id, err
+}
+
+// sweep removes a step of what processes that died left of deleted sessions, and reports whether there is more.
+func (w *writer) sweep() (more bool) {
+	if w.conn == nil {
+		return false
+	}
+	if id, err := w.gone(context.Background()); err != nil || id == 0 {
+		return false
+	}
+	w.commit([]*op{{
+		ctx: context.Background(), entries: 1,
+		do:   func(ctx context.Context, w *writer) (err error) { more, err = w.erase(ctx); return err },
+		done: func(err error) { more = more && err == nil },
+	}})
+	return more
 }
 
 // Sizes of the steps of Prune: rows looked at in one read, rows deleted in one transaction, so that it holds nobody up.

@@ -37,7 +37,10 @@ type modification struct {
 	r      *roots.Roots
 	images session.Images // nil: nothing is kept
 	path   string
+	editor session.EditorFiles // of the client that asked for the turn; nil for none
 	old    string
+	before string      // what is kept for undo
+	edited bool        // old is what the editor has
 	info   fs.FileInfo // of the file as it was read; nil for none
 }
 
@@ -69,7 +72,12 @@ func (m *modification) look(ctx context.Context) (*session.ToolResult, error) {
 	if why := whyNoText(string(data)); why != "" {
 		return refuse(invalid("%q is %s; only UTF-8 text is changed.", m.path, why))
 	}
-	m.old, m.info = string(data), info
+	m.old, m.before, m.info = string(data), string(data), info
+	if place, err := m.r.Resolve(m.path); err == nil {
+		if text, ok := editorText(ctx, m.editor, place, f, info); ok {
+			m.adopt(text)
+		}
+	}
 	return nil, nil
 }
 
@@ -79,7 +87,7 @@ func (m *modification) keep(ctx context.Context, id session.SessionID) (*session
 	if m.images == nil || m.info == nil {
 		return nil, nil
 	}
-	_, err := m.images.Keep(ctx, id, []byte(m.old))
+	_, err := m.images.Keep(ctx, id, []byte(m.before))
 	switch {
 	case err == nil:
 		return nil, nil
@@ -103,7 +111,14 @@ func (m *modification) write(ctx context.Context, id session.SessionID, text str
 		}
 	}
 	place, err := m.r.Resolve(m.path)
+	onDisk, taken := text, false
 	if err == nil && (created || text != m.old) {
+		if onDisk, taken = m.hand(ctx, place, text); !taken && ctx.Err() != nil {
+			return session.ToolResult{}, context.Cause(ctx)
+		}
+	}
+	if err == nil && !taken && (created || text != m.old) {
+		onDisk = text
 		place, err = m.r.WriteFile(m.path, []byte(text), roots.WriteOptions{Since: m.info, Absent: created})
 	}
 	if err != nil {
@@ -121,9 +136,9 @@ func (m *modification) write(ctx context.Context, id session.SessionID, text str
 		ch := protocol.FileChange{FilePath: filepath.ToSlash(place.Abs), Lines: c.lines}
 		ch.More.Added, ch.More.Removed, ch.More.Created, ch.More.MIME = c.added, c.removed, created, mediaType(place.Abs)
 		if !created {
-			ch.More.Before = digest(m.old)
+			ch.More.Before = digest(m.before)
 		}
-		ch.More.After = digest(text)
+		ch.More.After = digest(onDisk)
 		if len(m.old) <= maxToldText && len(text) <= maxToldText {
 			if ch.More.NewText = &text; !created {
 				ch.More.OldText = &m.old

@@ -56,7 +56,7 @@ func (t editFile) Run(ctx context.Context, call session.ToolCall, _ session.Prog
 		return refusal(err)
 	}
 	defer r.Close()
-	m := &modification{r: r, images: t.images, path: args.Path}
+	m := &modification{r: r, images: t.images, path: args.Path, editor: call.Editor.Files}
 	if refused, err := m.look(ctx); err != nil || refused != nil {
 		return ended(refused, err)
 	}

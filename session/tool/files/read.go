@@ -12,6 +12,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -80,7 +81,16 @@ func (readFile) Run(ctx context.Context, call session.ToolCall, _ session.Progre
 	if args.Limit >= 1 {
 		p.limit = int(min(args.Limit, maxLines))
 	}
-	res, err := p.read(ctx, f)
+	var in io.Reader = f
+	if place, err := r.Resolve(args.Path); err == nil {
+		if text, ok := editorText(ctx, call.Editor.Files, place, f, info); ok {
+			in, p.size = strings.NewReader(text), int64(len(text))
+		}
+	}
+	if ctx.Err() != nil {
+		return session.ToolResult{}, context.Cause(ctx)
+	}
+	res, err := p.read(ctx, in)
 	switch {
 	case err == nil || ctx.Err() != nil:
 		return res, err

@@ -59,7 +59,7 @@ func (t writeFile) Run(ctx context.Context, call session.ToolCall, _ session.Pro
 		return refusal(err)
 	}
 	defer r.Close()
-	m := &modification{r: r, images: t.images, path: *path}
+	m := &modification{r: r, images: t.images, path: *path, editor: call.Editor.Files}
 	if refused, err := m.look(ctx); err != nil || refused != nil {
 		return ended(refused, err)
 	}

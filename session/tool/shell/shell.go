@@ -51,7 +51,8 @@ const (
 
 type bash struct {
 	Config
-	shell interpreter
+	shell   interpreter
+	earlier roots.Earlier // what files held when the last command began
 }
 
 // Bash is the tool bash.
@@ -104,7 +105,7 @@ func (b *bash) Run(ctx context.Context, call session.ToolCall, out session.Progr
 		return f.detach(ctx, call, bg)
 	}
 	if !call.Reads {
-		f.before = f.roots.Snapshot(ctx, roots.DefaultSnapshot)
+		f.before = b.earlier.Snapshot(ctx, f.roots, roots.DefaultSnapshot)
 	}
 	if refused, err = f.start(call); err != nil || refused != nil {
 		return ended(refused, err)

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/settings"
+)
+
+// flagAgent is the provider that --agent stands for.
+const flagAgent = "agent"
+
+// agents answer turns: our own loop, or the agent a session's provider hosts.
+type agents struct {
+	loop   session.Agent
+	hosts  *agentHosts
+	models *models
+}
+
+var _ session.Hosting = (*agents)(nil)
+
+// Turn implements session.Agent.
+func (a *agents) Turn(ctx context.Context, t *session.Turn) (string, error) {
+	spec, hosted, err := a.models.hosted(t.Selection.Provider)
+	switch {
+	case err != nil && hosted:
+		return "", &session.Failure{Type: protocol.FailConfiguration, Status: "rejected", Source: "runtime", Message: oneLine(messageOf(err)), Cause: err}
+	case hosted:
+		return a.hosts.Turn(ctx, spec, t)
+	}
+	return a.loop.Turn(ctx, t)
+}
+
+// Hosts implements session.Hosting.
+func (a *agents) Hosts(sel session.Selection) bool {
+	_, hosted, _ := a.models.hosted(sel.Provider)
+	return hosted
+}
+
+// hosted tells which agent answers turns of a provider; false when that is our own loop. With --agent it is that one, whatever a session is set
+// to.
+func (m *models) hosted(provider string) (agentSpec, bool, error) {
+	if m.agent != nil {
+		return *m.agent, true, nil
+	}
+	p, _, err := m.provider(provider)
+	if err != nil || p.Type != settings.ACP {
+		return agentSpec{}, false, err
+	}
+	return specOf(p), true, nil
+}
+
+func specOf(p settings.Provider) agentSpec {
+	return agentSpec{
+		Provider: p.Name, Command: p.Command, Args: p.Args, Env: p.Env, PassEnv: p.PassEnv, AuthMethod: p.AuthMethod, FS: p.ClientFS, Terminal: p.ClientTerminal,
+	}
+}
+
+// hostedInfo tells what is known of the agent of a provider.
+func (m *models) hostedInfo(provider, model string) session.ModelInfo {
+	info := session.ModelInfo{Provider: provider, ID: model, Name: model, API: settings.ACP}
+	if m.hosts != nil {
+		info.Images = m.hosts.Known(provider).Images
+	}
+	if info.Images == nil { // it is asked when it runs
+		may := true
+		info.Images = &may
+	}
+	return info
+}
+
+// hostedModels lists what the agent of a provider can be set to: its own choice, and what it offered when it ran.
+func (m *models) hostedModels(provider string) []session.ModelInfo {
+	out := []session.ModelInfo{m.hostedInfo(provider, ownModel)}
+	out[0].Name = provider
+	if m.hosts == nil {
+		return out
+	}
+	for _, info := range m.hosts.Known(provider).Models {
+		if info.ID != ownModel {
+			out = append(out, info)
+		}
+	}
+	return out
+}
+
+// agentOf reads --agent and --pass-env.
+func agentOf(line string, pass []string) (*agentSpec, error) {
+	words, err := splitWords(line)
+	if err != nil {
+		return nil, fmt.Errorf("--agent: %w", err)
+	}
+	spec := &agentSpec{Provider: flagAgent, Command: words[0], Args: words[1:], FS: true, Terminal: true}
+	for _, names := range pass {
+		for _, name := range strings.Split(names, ",") {
+			if name = strings.TrimSpace(name); name != "" && !slices.Contains(spec.PassEnv, name) {
+				if strings.ContainsAny(name, "= ") {
+					return nil, fmt.Errorf("--pass-env takes names of variables, not %q", name)
+				}
+				spec.PassEnv = append(spec.PassEnv, name)
+			}
+		}
+	}
+	return spec, nil
+}

@@ -1,0 +1,63 @@
+;; Runs an editor page's snippet in a headless Emacs.  In place of the packages stand functions that take what they are given; the client that the
+;; configuration makes is then started as a process of this Emacs, and a session is held with it.  SNIPPET is the file, WORKSPACE the folder.
+(defvar agent-shell-agent-configs nil)
+(defun agent-shell-make-agent-config (&rest config) config)
+(defun acp-make-client (&rest client) client)
+(provide 'acp)
+(provide 'agent-shell)
+(load (getenv "SNIPPET") nil t t)
+
+(defvar said "")
+(defvar answers nil)
+(defvar rest "")
+(defvar agent nil)
+
+(defun send (message)
+  (process-send-string agent (concat (json-serialize (append '(:jsonrpc "2.0") message)) "\n")))
+
+(defun hear (m)
+  (let ((method (plist-get m :method)) (params (plist-get m :params)))
+    (cond
+     ((equal method "session/request_permission")
+      (send (list :id (plist-get m :id)
+                  :result (list :outcome (list :outcome "selected" :optionId (plist-get (aref (plist-get params :options) 0) :optionId))))))
+     ((equal method "session/update")
+      (let ((u (plist-get params :update)))
+        (when (equal (plist-get u :sessionUpdate) "agent_message_chunk")
+          (setq said (concat said (plist-get (plist-get u :content) :text))))))
+     ((and (not method) (plist-member m :id))
+      (push (cons (plist-get m :id) m) answers)))))
+
+(defun take (_ text)
+  (let ((lines (split-string (concat rest text) "\n")))
+    (setq rest (car (last lines)))
+    (dolist (line (butlast lines))
+      (hear (json-parse-string line :object-type 'plist)))))
+
+(defun await (what ready)
+  (with-timeout (20 (error "%s never came" what))
+    (while (not (funcall ready)) (accept-process-output nil 0.05))))
+
+(defvar last-id 0)
+(defun call (method params)
+  (let ((id (setq last-id (1+ last-id))))
+    (send (list :id id :method method :params params))
+    (await method (lambda () (assoc id answers)))
+    (let ((m (cdr (assoc id answers))))
+      (when (plist-get m :error) (error "%s: %S" method m))
+      (plist-get m :result))))
+
+(let* ((config (car agent-shell-agent-configs))
+       (client (funcall (plist-get config :client-maker) (current-buffer)))
+       (default-directory (file-name-as-directory (getenv "WORKSPACE"))))
+  (unless (string-match-p (plist-get config :shell-prompt-regexp) (plist-get config :shell-prompt))
+    (error "The prompt is not what its expression finds"))
+  (setq agent (make-process :name "agent" :connection-type 'pipe :noquery t :filter #'take
+                            :command (cons (plist-get client :command) (plist-get client :command-params))))
+  (let* ((info (call "initialize" '(:protocolVersion 1 :clientCapabilities (:terminal :false))))
+         (made (call "session/new" (list :cwd (directory-file-name default-directory) :mcpServers [])))
+         (ended (call "session/prompt" (list :sessionId (plist-get made :sessionId) :prompt [(:type "text" :text "work")]))))
+    (unless (plist-get info :agentCapabilities) (error "No capabilities"))
+    (process-send-eof agent)
+    (await "its end" (lambda () (not (process-live-p agent))))
+    (princ (format "%s|%s|%d\n" (plist-get ended :stopReason) said (process-exit-status agent)))))

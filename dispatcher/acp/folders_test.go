@@ -1,0 +1,134 @@
+package acp_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/rind-dev/rind/dispatcher/acp"
+)
+
+// resolve knows one link and one folder that is gone.
+func resolve(path string) (string, error) {
+	switch {
+	case strings.HasPrefix(path, "/gone"):
+		return "", errors.New("no such folder")
+	case path == "/link":
+		return "/shared", nil
+	}
+	return path, nil
+}
+
+func in(method, id, more string) (string, string) {
+	return "session/" + method, fmt.Sprintf(`{"sessionId":%q,"cwd":"/w","mcpServers":[],"additionalDirectories":%s}`, id, more)
+}
+
+// where asks a tool for the folders it may touch.
+func (c *client) where(id string) string {
+	c.t.Helper()
+	_, told := c.call("session/prompt", prompting(id, "where"))
+	for _, h := range told {
+		if _, after, ok := strings.Cut(h.raw, `"data":"`); ok {
+			folders, _, _ := strings.Cut(after, `"`)
+			return folders
+		}
+	}
+	c.t.Errorf("no folders in\n%s", c.heardSince(0))
+	return ""
+}
+
+func TestAdditionalDirectoriesAreRootsOfThatSessionOnlyAsLongAsTheyAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		cfg := acp.Config{Resolve: resolve, Unstable: true}
+		p := w.launchWith(t, "i1", touching, cfg)
+		c := p.start(`{}`)
+		for _, bad := range []string{`["x"]`, `[7]`, `"/x"`, `["/gone"]`} {
+			c.refused(-32602, "session/new", `{"cwd":"/w","mcpServers":[],"additionalDirectories":`+bad+`}`)
+		}
+		h, _ := c.call("session/new", `{"cwd":"/w","mcpServers":[],"additionalDirectories":["/link","/x","/w","/shared"]}`)
+		id := between(h.raw, `"sessionId":"`, `"`)
+		plain := c.fresh()
+		if a, b := c.where(id), c.where(plain); a != "/w /shared /x" || b != "/w" {
+			t.Errorf("roots %q, of the other session %q", a, b)
+		}
+		if h, _ := c.call("session/list", `{}`); strings.Count(h.raw, "additionalDirectories") != 1 || !strings.Contains(h.raw, `"additionalDirectories":["/link","/x","/w","/shared"]`) {
+			t.Errorf("list: %s", h.raw)
+		}
+		p.kill()
+
+		p = w.launchWith(t, "i2", touching, cfg)
+		c = p.start(`{}`)
+		if h, _ := c.call("session/list", `{}`); !strings.Contains(h.raw, `"additionalDirectories":["/shared","/x"]`) {
+			t.Errorf("list: %s", h.raw)
+		}
+		c.call(in("load", id, `["/gone/since","/y"]`))
+		if got := c.where(id); got != "/w /y" {
+			t.Errorf("after a load with another list: %q", got)
+		}
+		h, _ = c.call(in("fork", id, `["/z"]`))
+		if got := c.where(between(h.raw, `"sessionId":"`, `"`)); got != "/w /z" {
+			t.Errorf("of a fork: %q", got)
+		}
+		c.call(in("resume", id, `null`))
+		if got := c.where(id); got != "/w" {
+			t.Errorf("after a resume without a list: %q", got)
+		}
+		p.kill()
+
+		p = w.launchWith(t, "i3", touching, cfg)
+		c = p.start(`{}`)
+		if h, _ := c.call("session/list", `{}`); strings.Count(h.raw, "additionalDirectories") != 1 {
+			t.Errorf("list: %s", h.raw)
+		}
+		p.end()
+	})
+}
+
+func between(s, before, after string) string {
+	_, s, _ = strings.Cut(s, before)
+	s, _, _ = strings.Cut(s, after)
+	return s
+}
+
+func TestAForkKnowsWhatWasSaidAndIsOfferedOnlyWhereAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newWorld().launchWith(t, "i1", touching, acp.Config{Unstable: true})
+		c := p.connect()
+		h, _ := c.call("initialize", `{"protocolVersion":1}`)
+		if !strings.Contains(h.raw, `"fork":{}`) {
+			t.Errorf("initialize: %s", h.raw)
+		}
+		id := c.fresh()
+		c.call("session/prompt", prompting(id, "next"))
+		h, passed := c.call("session/fork", loading(id))
+		fork := between(h.raw, `"sessionId":"`, `"`)
+		if fork == id || !strings.Contains(h.raw, `"configOptions":[`) || len(calls(passed)) > 0 {
+			t.Errorf("fork: %s", h.raw)
+		}
+		c.until("its commands", func(h *heard) bool {
+			return h.Params.SessionID == fork && h.Params.Update.SessionUpdate == "available_commands_update"
+		})
+		if h, told := c.call("session/prompt", prompting(fork, "where")); stopOf(h) != "end_turn" || said(told, "agent_message_chunk") != "There." {
+			t.Errorf("%s", h.raw)
+		}
+		_, replay := c.call("session/load", loading(fork))
+		if got := said(replay, "user_message_chunk") + "|" + said(replay, "agent_message_chunk"); got != "nextwhere|The next.There." {
+			t.Errorf("the fork holds %q", got)
+		}
+		_, replay = c.call("session/load", loading(id))
+		if got := said(replay, "user_message_chunk"); got != "next" {
+			t.Errorf("its parent holds %q", got)
+		}
+		c.refused(-32002, "session/fork", loading("none"))
+		c.refused(-32602, "session/fork", fmt.Sprintf(`{"sessionId":%q,"cwd":"/elsewhere","mcpServers":[]}`, id))
+		ask := c.ask("session/prompt", prompting(id, "stay"))
+		c.until("the call runs", func(h *heard) bool { return h.Params.Update.Status == "in_progress" })
+		c.refused(-32050, "session/fork", loading(id))
+		c.tell("session/cancel", named(id))
+		c.answer(ask)
+		p.end()
+	})
+}

@@ -1,0 +1,494 @@
+package acpagent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/session"
+)
+
+// host is the hosted agent of one session over the restarts of its child.
+type host struct {
+	hosts *Hosts
+	id    session.SessionID
+	run   string // makes the ids of this process's children unlike those of others
+
+	turns sync.Mutex // held by the turn that is being answered: there is one at a time
+
+	mu       sync.Mutex // guards what follows; never held over I/O
+	child    *child     // nil while none runs
+	started  int        // children
+	crashes  []time.Time
+	blocked  time.Time // no start before
+	idle     *time.Timer
+	talk     *talk             // the turn that is being answered; nil for none
+	late     []json.RawMessage // updates that came while none was
+	dropping bool              // the last turn was cancelled: what comes late is not told
+	waking   bool              // a turn for what came late is being started
+	closed   bool
+	title    string         // the newest the agent gave
+	last     session.TurnID // the newest that was answered here
+}
+
+const maxEarly = 256 // updates that are kept until their session is known
+
+func newHost(h *Hosts, id session.SessionID) *host {
+	var b [3]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return &host{hosts: h, id: id, run: hex.EncodeToString(b[:])}
+}
+
+func (ho *host) count() int {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	ho.started++
+	return ho.started
+}
+
+// ensure returns a child that is ready for a prompt, and what a new one has to be told first.
+func (ho *host) ensure(ctx context.Context, spec Spec, t *session.Turn, said *session.Said) (c *child, recap string, err error) {
+	ho.mu.Lock()
+	if ho.idle != nil {
+		ho.idle.Stop()
+	}
+	if ho.closed {
+		ho.mu.Unlock()
+		return nil, "", fail(protocol.FailUnavailable, "The session is being closed.")
+	}
+	c = ho.child
+	last := ho.last
+	blocked := time.Until(ho.blocked)
+	ho.mu.Unlock()
+	if c != nil && c.usable() && c.spec.id() == spec.id() && said.Before == last {
+		return c, "", nil
+	}
+	if c != nil { // it ended between two turns, the session is set to another agent, or there were turns it does not know
+		ho.drop(c)
+		c.end(ho.hosts.cfg.times.closing)
+	}
+	if blocked > 0 {
+		return nil, "", fail(protocol.FailUnavailable, fmt.Sprintf(
+			"The agent ended three times within a minute and is not started again for %d s; look at its own output for the reason.", int(blocked.Seconds())+1))
+	}
+	if c, err = ho.start(spec, said.Workspace); err != nil {
+		return nil, "", err
+	}
+	ho.mu.Lock()
+	if ho.closed {
+		ho.mu.Unlock()
+		c.kill()
+		return nil, "", fail(protocol.FailUnavailable, "The session is being closed.")
+	}
+	ho.child = c
+	ho.mu.Unlock()
+	if recap, err = c.open(ctx, t, said); err != nil {
+		ho.drop(c)
+		c.kill()
+		if f, ok := errors.AsType[*session.Failure](err); ok && f.Type == protocol.FailCrashed {
+			ho.crash()
+		}
+		return nil, "", err
+	}
+	return c, recap, nil
+}
+
+// drop forgets a child that is not used any more.
+func (ho *host) drop(c *child) {
+	ho.mu.Lock()
+	if ho.child == c {
+		ho.child = nil
+	}
+	ho.mu.Unlock()
+}
+
+// crash counts an end in the middle of a turn; too many in a row stop the starting for a while.
+func (ho *host) crash() {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	now := time.Now()
+	kept := ho.crashes[:0]
+	for _, at := range ho.crashes {
+		if now.Sub(at) < ho.hosts.cfg.times.window {
+			kept = append(kept, at)
+		}
+	}
+	if ho.crashes = append(kept, now); len(ho.crashes) >= crashes {
+		ho.blocked = now.Add(ho.hosts.cfg.times.blocked)
+		ho.crashes = nil
+	}
+}
+
+// crashed is the failure of a turn whose child broke: how it ended, and the last it wrote on standard error. starting: before the first prompt's
+// answer, where a missing credential is a likely reason.
+func (c *child) crashed(why error, starting bool) error {
+	if !errors.Is(why, errClosed) { // it is alive, as far as we know
+		kind := protocol.FailUnavailable
+		if errors.Is(why, errTooLong) {
+			kind = protocol.FailCrashed
+		}
+		text := "The agent cannot be used: " + oneLine(c.mask(why.Error()), 500) + "."
+		if last := lastLine(c.stderr.tail(stderrShown)); starting && last != "" {
+			text += " Its last words: " + oneLine(c.mask(last), 300)
+		}
+		return fail(kind, text)
+	}
+	timer := time.NewTimer(2 * time.Second)
+	defer timer.Stop()
+	how := "closed its output"
+	select {
+	case <-c.done:
+		how = c.exit()
+	case <-timer.C:
+	}
+	text := "The agent " + how
+	tail := strings.TrimSpace(c.mask(c.stderr.tail(stderrShown)))
+	if tail != "" {
+		text += ": " + oneLine(lastLine(tail), 300)
+	} else {
+		text += "."
+	}
+	if starting {
+		text = c.hinted(text)
+	}
+	if strings.Contains(tail, "\n") {
+		text += "\n" + tail
+	}
+	return fail(protocol.FailCrashed, text)
+}
+
+// rest lets an idle child go after a while.
+func (ho *host) rest() {
+	ho.mu.Lock()
+	defer ho.mu.Unlock()
+	if ho.closed || ho.child == nil {
+		return
+	}
+	if ho.idle != nil {
+		ho.idle.Stop()
+	}
+	ho.idle = time.AfterFunc(ho.hosts.cfg.times.idle, func() {
+		if !ho.turns.TryLock() {
+			return // a turn is being answered, and sets it anew
+		}
+		defer ho.turns.Unlock()
+		ho.mu.Lock()
+		c := ho.child
+		ho.child = nil
+		ho.mu.Unlock()
+		if c != nil {
+			c.end(ho.hosts.cfg.times.closing)
+		}
+	})
+}
+
+// close ends the child for good.
+func (ho *host) close(grace time.Duration) {
+	ho.mu.Lock()
+	ho.closed = true
+	c := ho.child
+	ho.child = nil
+	if ho.idle != nil {
+		ho.idle.Stop()
+	}
+	ho.mu.Unlock()
+	if c != nil {
+		c.end(grace)
+	}
+	ho.turns.Lock() // whoever held it has let go of the child
+	ho.turns.Unlock()
+}
+
+// learn keeps what a child is known to do.
+func (ho *host) learn(c *child, way string) {
+	c.mu.Lock()
+	about, asked := c.about, c.asked
+	seen := map[string]bool{"asked": asked}
+	for k := range c.seen {
+		seen[k] = true
+	}
+	c.mu.Unlock()
+	k := Known{Manifest: manifest(&about, c.session(), &c.spec, seen, !ho.hosts.cfg.Unattended), Images: &about.Image}
+	if o := c.option("model"); o != nil {
+		for _, v := range o.Values {
+			k.Models = append(k.Models, session.ModelInfo{Provider: c.spec.Provider, ID: v.Value, Name: v.Name, API: "acp", Images: k.Images})
+		}
+	}
+	ho.hosts.learn(c.spec.Provider, k)
+	_ = way
+}
+
+// buffers says whether updates of unknown sessions are kept until their session is known.
+func (c *child) buffers(on bool) {
+	c.mu.Lock()
+	c.opening = on
+	c.mu.Unlock()
+}
+
+// mute says whether what the child says is a replay of what is in our log already.
+func (c *child) mute(on bool) {
+	c.mu.Lock()
+	c.silent = on
+	c.mu.Unlock()
+}
+
+// Request implements rpc.Peer: it is called on the reading goroutine, in reading order.
+func (c *child) Request(req protocol.Request) {
+	switch {
+	case req.Method == acp.MethodUpdate:
+		c.update(req.Params)
+		if req.ID != nil {
+			c.reply(protocol.Reply{ID: req.ID, Result: object{}})
+		}
+	case req.Method == acp.MethodCancelRequest:
+		c.withdrawn(req.Params)
+	case req.ID == nil:
+		c.event(req.Method, req.Params)
+	default:
+		c.asks(req)
+	}
+}
+
+// update takes one session/update.
+func (c *child) update(params json.RawMessage) {
+	id, u, ok := acp.ReadHostUpdate(params)
+	c.mu.Lock()
+	mine := c.self.ID == id && c.self.ID != ""
+	switch {
+	case c.silent && !lasting(u.Kind):
+		c.mu.Unlock()
+		return
+	case c.opening && !c.opened && (!mine || !c.silent):
+		if len(c.early) < maxEarly {
+			c.early = append(c.early, append(json.RawMessage(nil), params...))
+		}
+		c.mu.Unlock()
+		return
+	}
+	c.mu.Unlock()
+	c.take(id, &u, ok, params)
+}
+
+// lasting reports whether an update says how things stand, rather than what happens: such hold also in a replay.
+func lasting(kind string) bool {
+	switch kind {
+	case acp.CommandsUpdate, acp.ModeUpdate, acp.OptionsUpdate, acp.InfoUpdate:
+		return true
+	}
+	return false
+}
+
+// take hands an update to the turn that is being answered, or keeps it for one of its own.
+func (c *child) take(id string, u *acp.HostUpdate, ok bool, params json.RawMessage) {
+	if !ok || id != c.session().ID {
+		c.event(acp.MethodUpdate, params)
+		return
+	}
+	ho := c.host
+	for {
+		ho.mu.Lock()
+		talk := ho.talk
+		if talk == nil && !lasting(u.Kind) && u.Kind != acp.UsageUpdate {
+			if !ho.dropping && len(ho.late) < 4*maxEarly {
+				ho.late = append(ho.late, append(json.RawMessage(nil), params...))
+				ho.wake(c)
+			}
+			ho.mu.Unlock()
+			return
+		}
+		ho.mu.Unlock()
+		if talk == nil {
+			ho.outside(c, u)
+			return
+		}
+		if talk.update(u) {
+			return
+		}
+		ho.over(talk, false) // its turn has just ended
+	}
+}
+
+// flushEarly tells what came before the session was known. Called with the talk in place.
+func (c *child) flushEarly() {
+	c.mu.Lock()
+	early := c.early
+	c.early = nil
+	c.mu.Unlock()
+	for _, params := range early {
+		id, u, ok := acp.ReadHostUpdate(params)
+		c.take(id, &u, ok, params)
+	}
+}
+
+// event keeps what we have no other place for.
+func (c *child) event(method string, params json.RawMessage) {
+	c.host.mu.Lock()
+	talk := c.host.talk
+	c.host.mu.Unlock()
+	b := providerEvent(c.spec.Provider, method, params)
+	if talk != nil {
+		talk.note(b)
+		return
+	}
+	c.host.outsideNote(b)
+}
+
+func providerEvent(provider, method string, params json.RawMessage) *protocol.ProviderEvent {
+	b := &protocol.ProviderEvent{}
+	data := object{"provider": provider, "method": method}
+	if len(params) > 0 {
+		data["params"] = params
+	}
+	b.More.Data = protocol.MustMarshal(data)
+	return b
+}
+
+func (ho *host) outsideNote(bodies ...protocol.Body) {
+	if ho.hosts.all != nil {
+		ho.hosts.all.Outside(ho.id, bodies...)
+	}
+}
+
+// outside takes what is said of the session while no turn runs.
+func (ho *host) outside(c *child, u *acp.HostUpdate) {
+	switch u.Kind {
+	case acp.CommandsUpdate:
+		ho.outsideNote(commandsChanged(u.Commands))
+	case acp.InfoUpdate:
+		ho.retitle(u)
+	case acp.OptionsUpdate, acp.ModeUpdate:
+		c.changed(u)
+	}
+}
+
+// changed keeps how the child is set.
+func (c *child) changed(u *acp.HostUpdate) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if u.Kind == acp.ModeUpdate {
+		c.self.Mode = u.Mode
+		return
+	}
+	if list := acp.ReadHostOptions(u.Options); len(list) > 0 {
+		c.self.Options = list
+	}
+}
+
+func commandsChanged(list json.RawMessage) protocol.Body {
+	b := &protocol.CommandsChanged{}
+	b.More.Data = list
+	if len(list) == 0 {
+		b.More.Data = json.RawMessage("[]")
+	}
+	return b
+}
+
+// retitle gives the session the title the agent has for it.
+func (ho *host) retitle(u *acp.HostUpdate) {
+	if u.Title == nil || ho.hosts.all == nil {
+		return
+	}
+	title := oneLine(*u.Title, 200)
+	ho.mu.Lock()
+	before := ho.title
+	ho.title = title
+	ho.mu.Unlock()
+	ho.hosts.all.Retitle(ho.id, title, before)
+}
+
+// wake starts a turn for what came late; ho.mu is held.
+func (ho *host) wake(c *child) {
+	if ho.waking || ho.closed || ho.hosts.all == nil {
+		return
+	}
+	ho.waking = true
+	after := ho.last
+	go func() { // ends at once: Aside does not wait
+		ho.hosts.all.Aside(ho.id, after, func(ctx context.Context, t *session.Turn) (string, error) { return ho.lateTurn(ctx, c, t) }, func(err error) {
+			ho.mu.Lock()
+			ho.waking = false
+			if err != nil && protocol.KindOf(err) != protocol.TurnActive { // somebody else answers the session by now
+				ho.late = nil
+			}
+			ho.mu.Unlock()
+		})
+	}()
+}
+
+// lateTurn is a turn of what the child says after its answer; it ends after a while of quiet, or when somebody wants the lane.
+func (ho *host) lateTurn(ctx context.Context, c *child, t *session.Turn) (string, error) {
+	ho.turns.Lock()
+	defer ho.turns.Unlock()
+	defer ho.rest()
+	k := newTalk(ho, c, t)
+	ho.begin(k)
+	defer ho.answered(t)
+	defer func() {
+		ho.over(k, false)
+		k.close(protocol.ToolFailed)
+	}()
+	for {
+		wait := ho.hosts.cfg.times.late - k.quiet()
+		if wait <= 0 {
+			return "", nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-t.Hurry():
+			timer.Stop()
+			return "", nil
+		case <-c.broken:
+			timer.Stop()
+			return "", nil
+		case <-ctx.Done():
+			timer.Stop()
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+// answered keeps which turn was answered last.
+func (ho *host) answered(t *session.Turn) {
+	ho.mu.Lock()
+	ho.last = t.ID
+	ho.mu.Unlock()
+}
+
+// begin makes k the turn that is being answered, and tells it what came late.
+func (ho *host) begin(k *talk) {
+	for {
+		ho.mu.Lock()
+		late := ho.late
+		ho.late = nil
+		if len(late) == 0 {
+			ho.talk, ho.dropping = k, false
+			ho.mu.Unlock()
+			return
+		}
+		ho.mu.Unlock()
+		for _, params := range late {
+			if _, u, ok := acp.ReadHostUpdate(params); ok {
+				k.update(&u)
+			}
+		}
+	}
+}
+
+// over ends the turn that is being answered. dropping: what comes late is not told.
+func (ho *host) over(k *talk, dropping bool) {
+	ho.mu.Lock()
+	if ho.talk == k {
+		ho.talk = nil
+	}
+	ho.dropping = ho.dropping || dropping
+	ho.mu.Unlock()
+}

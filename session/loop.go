@@ -31,8 +31,9 @@ const (
 type Loop struct {
 	Models Models
 	Tools  []Tool
-	More   func(ctx context.Context) []Tool // further tools, asked for when a turn begins; may be nil
-	Policy Policy                           // nil: read-only tools run, everything else asks
+	// More are further tools, asked for when a turn begins; ctx ends with the turn. May be nil.
+	More   func(ctx context.Context, t *Turn) []Tool
+	Policy Policy // nil: read-only tools run, everything else asks
 	Log    *slog.Logger
 	Now    func() time.Time
 	// Unattended: nobody can be asked; what needs consent is rejected as ApprovalUnavailable.
@@ -95,11 +96,11 @@ func (l *Loop) add(t Tool) error {
 }
 
 // forTurn is the loop with the tools that are there for one turn only.
-func (l *Loop) forTurn(ctx context.Context) *Loop {
+func (l *Loop) forTurn(ctx context.Context, t *Turn) *Loop {
 	if l.More == nil {
 		return l
 	}
-	more := l.More(ctx)
+	more := l.More(ctx, t)
 	if len(more) == 0 {
 		return l
 	}
@@ -150,7 +151,9 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 	if t.wrong != nil {
 		return "", t.wrong
 	}
-	w := &work{Loop: l.forTurn(ctx), t: t}
+	while, over := context.WithCancel(ctx)
+	defer over()
+	w := &work{Loop: l.forTurn(while, t), t: t}
 	var samplings int
 	var step, operation string
 	if err := t.View(func(st *State, open *OpenTurn, _ *History) {

@@ -328,7 +328,7 @@ func TestToolsThatComeAndGoAreOfferedInTheTurnsThatBeginWhileTheyAreThere(t *tes
 		broken := readTool("broken", nil)
 		broken.spec.Schema = json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"#/nowhere"}}}`)
 		m := say(append(callChunks("c1", "extra", `{}`), finish(session.FinishCalls)), done())
-		loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{readTool("look", func() string { return "seen" })}, More: func(context.Context) []session.Tool { return more }})
+		loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{readTool("look", func() string { return "seen" })}, More: func(context.Context, *session.Turn) []session.Tool { return more }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -132,6 +132,9 @@ func (t *Turn) stop() {
 // Session returns the id of the turn's session.
 func (t *Turn) Session() SessionID { return t.s.ID }
 
+// Workspace returns the folder of the turn's session.
+func (t *Turn) Workspace() string { return t.s.workspace }
+
 // Transient are the system messages that hold for this turn only.
 func (t *Turn) Transient() []protocol.SystemMessage { return t.transient }
 

@@ -111,7 +111,7 @@ func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error 
 	cfg := p.served()
 	d := acp.New(acp.Config{
 		Sessions: cfg.Sessions, Version: cfg.Version, Log: cfg.Log, ErrorID: cfg.ErrorID, Resolve: cfg.Resolve, Policy: cfg.Policy, Undo: cfg.Undo,
-		Guide: cfg.Guide, Images: p.takesImages,
+		Guide: cfg.Guide, Images: p.takesImages, Servers: p.servers,
 		DataRoot: cfg.DataRoot, MaxLine: o.maxLine, Unstable: o.unstable, Draft: o.draft,
 		ClientFiles:    func() bool { set, err := p.settings(); return err == nil && set.ClientFiles() == "auto" },
 		ClientTerminal: func() bool { set, err := p.settings(); return err == nil && set.ClientTerminal() == "auto" },

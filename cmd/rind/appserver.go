@@ -116,7 +116,7 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 		<-sigs
 		os.Exit(exitOK) // what is left is left to the next process
 	}()
-	p.servers.Start() // they connect in the background; initialize does not wait for them
+	p.servers.Workspace(p.workspace).Start() // they connect in the background; initialize does not wait for them
 	if err := dispatcher.New(cfg).Serve(ctx, std.in, std.out, dispatcher.Options{Envelope: envelope(f.envelope)}); err != nil {
 		p.log.Warn("graceful end", "err", err)
 	}

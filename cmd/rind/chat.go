@@ -84,7 +84,7 @@ func runChat(ctx context.Context, std *streams, f *chatFlags, prompt string) err
 	cfg := p.served()
 	cfg.Session, cfg.Latest = session.SessionID(f.session), f.latest && f.session == ""
 	d := dispatcher.New(cfg)
-	p.servers.Start()
+	p.servers.Workspace(p.workspace).Start()
 	marks := attended && understands(std.err)
 	if marks {
 		fmt.Fprint(std.err, pasteOn)

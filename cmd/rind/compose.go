@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -96,7 +97,7 @@ type process struct {
 	policy    session.Policy
 	kept      session.Images // contents from before tools changed files
 	children  *proc.Children
-	servers   *mcp.Servers // of the Model Context Protocol
+	servers   *mcp.Roster // servers of the Model Context Protocol
 	hosts     *agentHosts
 	sandbox   string   // what commands run in, in words
 	offered   []string // names of the tools that models are given
@@ -230,22 +231,22 @@ func (rt *process) checkSearch(set settings.Settings) error {
 	return web.Config{SearchURL: w.SearchURL, SearchKey: w.SearchKey, SearchHeader: w.SearchHeader}.CheckSearch()
 }
 
-// connect makes the servers of the Model Context Protocol. They start with the first turn, or when something calls Start.
+// connect knows the servers of the Model Context Protocol. They start with the first turn, or when something calls Start.
 func (rt *process) connect() error {
-	entries, problems, err := serverEntries(rt.path, rt.workspace)
-	if err != nil {
+	if _, problems, err := serverEntries(rt.path, rt.workspace); err != nil {
 		return err
+	} else if len(problems) > 0 {
+		rt.log.Warn("mcp servers", "problems", problems)
 	}
-	for _, p := range problems {
-		rt.log.Warn("mcp servers", "problem", p)
-	}
-	rt.servers = mcp.New(mcp.Config{Servers: entries, Children: rt.children, Log: rt.log, Dir: rt.workspace, Version: version(), Wait: 10 * time.Second})
-	rt.record.Add(rt.servers.Secrets()...)
+	rt.servers = mcp.NewRoster(mcp.Config{Children: rt.children, Log: rt.log, Version: version(), Secrets: rt.record.Add}, func(workspace string) (map[string]json.RawMessage, error) {
+		entries, _, err := serverEntries(rt.path, workspace)
+		return entries, err
+	})
 	return nil
 }
 
-// toolServers shows the servers of a process to the command that lists them.
-func (rt *process) toolServers() toolServers { return serverSet{rt.servers} }
+// toolServers shows the servers of the process's workspace to the command that lists them.
+func (rt *process) toolServers() toolServers { return serverSet{rt.servers.Workspace(rt.workspace)} }
 
 type serverSet struct{ *mcp.Servers }
 

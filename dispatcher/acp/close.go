@@ -109,6 +109,7 @@ func sessionClose(k *call) {
 		ctx, stop := context.WithTimeout(context.Background(), cleanupWithin)
 		defer stop()
 		c.ended(ctx, s, prompts)
+		c.forget(s.ID)
 		var head session.Seq
 		_ = s.InspectNow(ctx, func(v *session.View) { head = v.Head })
 		if !k.first() {
@@ -149,6 +150,7 @@ func sessionDelete(k *call) {
 		defer stop()
 		if o != nil {
 			c.ended(ctx, o.s, prompts)
+			c.forget(id)
 		}
 		var err error
 		if protocol.ValidSessionID(string(id)) {

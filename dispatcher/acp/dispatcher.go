@@ -33,6 +33,8 @@ type Config struct {
 	// Images reports whether some configured model takes images.
 	Images func() bool
 
+	Servers Servers // that clients name for their sessions; nil: none are started
+
 	Policy session.Policy // for /permissions; may be nil
 	Undo   session.Undo   // for /undo; may be nil
 	Guide  session.Guide  // for /skill; may be nil

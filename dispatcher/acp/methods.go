@@ -102,6 +102,7 @@ func initialize(k *call) {
 		Version: version, Agent: acp.Implementation{Name: "rind", Title: "Rind", Version: c.d.cfg.Version}, AuthMethods: methods,
 		Capabilities: acp.AgentCapabilities{
 			Load: true, Prompt: acp.PromptCapabilities{Image: c.d.cfg.Images(), Embedded: true},
+			MCP:     acp.MCPCapabilities{HTTP: c.d.cfg.Servers != nil},
 			Session: offered, Meta: extensions,
 		},
 	})

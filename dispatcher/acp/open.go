@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
@@ -27,10 +26,8 @@ func (k *call) openParams(existing bool) (p acp.OpenParams, workspace string, er
 	if p, err = acp.ReadOpen(k.params, existing); err != nil {
 		return p, "", err
 	}
-	for _, s := range p.Servers {
-		if s.Type != "stdio" {
-			return p, "", acp.Bad("MCP servers over %s are not offered.", s.Type)
-		}
+	if err := checkServers(p.Servers); err != nil {
+		return p, "", err
 	}
 	if workspace, err = k.c.d.cfg.Resolve(p.CWD); err != nil {
 		err = acp.Bad("cwd is no folder that exists: %s", protocol.Prefix(p.CWD, 300))
@@ -173,6 +170,7 @@ func (c *Conn) discarded(id session.SessionID) {
 	delete(c.open, id)
 	c.mu.Unlock()
 	c.out.Unfollow(string(id))
+	c.forget(id)
 	if o != nil {
 		o.s.Close()
 	}
@@ -257,32 +255,17 @@ func (k *call) answerThenFollow(res acp.Opened, p acp.OpenParams, f *follow) {
 		return
 	}
 	lines := k.c.out.encode(protocol.Reply{ID: k.req.ID, Result: res})
-	lines = append(lines, k.c.greeting(f.s.ID, p)...)
+	lines = append(lines, k.c.greeting(f.s.ID)...)
 	k.handedOver()
 	k.c.out.lines(lines, string(k.req.ID))
+	k.c.serve(f.s, p)
 	k.c.out.Follow(string(f.s.ID), f, nil)
 	k.c.lateOptions(f.s)
 }
 
 // greeting is what follows right behind the answer that opened a session.
-func (c *Conn) greeting(id session.SessionID, p acp.OpenParams) []byte {
-	lines := append(acp.AppendUpdate(nil, id, acp.Commands(c.commands()), 0), '\n')
-	c.mu.Lock()
-	notices := c.caps.Notices
-	c.mu.Unlock()
-	if len(p.Servers) == 0 {
-		return lines
-	}
-	names := make([]string, len(p.Servers))
-	for i, s := range p.Servers {
-		names[i] = protocol.Prefix(s.Name, 60)
-	}
-	text := "MCP servers that the editor names are not started by this version: " + strings.Join(names, ", ")
-	c.d.cfg.Log.Warn("mcp servers of the client are not started", "session", id, "servers", len(names))
-	if notices {
-		lines = append(acp.AppendUpdate(lines, id, acp.Notice("warning", text), 0), '\n')
-	}
-	return lines
+func (c *Conn) greeting(id session.SessionID) []byte {
+	return append(acp.AppendUpdate(nil, id, acp.Commands(c.commands()), 0), '\n')
 }
 
 // stored opens a session of the store, whose folder must be the one that is named.
@@ -350,12 +333,13 @@ func sessionLoad(k *call) {
 		}
 		res := k.c.state(v)
 		k.handedOver()
+		k.c.serve(s, p)
 		k.c.out.Follow(string(s.ID), f, &outlet.Hold{
 			Stream: string(s.ID), Seq: v.Head, Exact: true, Until: replaying, ID: string(k.req.ID),
 			Append: k.c.out.answer(nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} }),
 			Written: func() {
 				f.askAll()
-				lines := k.c.greeting(s.ID, p)
+				lines := k.c.greeting(s.ID)
 				f.greeting.Store(&lines)
 				time.AfterFunc(greetingAfter, f.greeted)
 			},

@@ -27,7 +27,8 @@ type entry struct {
 	headers http.Header
 
 	secrets []string
-	hide    *strings.Replacer
+	hide    *strings.Replacer // takes secrets out of what the model and the user see
+	quiet   *strings.Replacer // takes out of what is logged and told as a reason also the values of env and headers that a client gave
 }
 
 // written is an entry as it stands in the file. Members that other programs use and we do not are ignored.
@@ -47,7 +48,7 @@ type written struct {
 
 // readEntry checks an entry. Errors are one line and hold no value of it.
 func readEntry(raw json.RawMessage, c *Config) (entry, error) {
-	e := entry{timeout: defaultTimeout, hide: strings.NewReplacer()}
+	e := entry{timeout: defaultTimeout, hide: strings.NewReplacer(), quiet: strings.NewReplacer()}
 	var w written
 	if err := json.Unmarshal(raw, &w); err != nil {
 		if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && bad.Field != "" {
@@ -92,13 +93,18 @@ func readEntry(raw json.RawMessage, c *Config) (entry, error) {
 		return e, err
 	}
 	e.secrets = v.secrets
-	pairs := make([]string, 0, 2*len(e.secrets))
-	slices.SortStableFunc(e.secrets, func(a, b string) int { return len(b) - len(a) })
-	for _, s := range e.secrets {
+	e.hide, e.quiet = hiding(v.secrets), hiding(append(v.values, v.secrets...))
+	return e, nil
+}
+
+// hiding replaces texts, of those that begin alike the longest.
+func hiding(texts []string) *strings.Replacer {
+	pairs := make([]string, 0, 2*len(texts))
+	slices.SortStableFunc(texts, func(a, b string) int { return len(b) - len(a) })
+	for _, s := range texts {
 		pairs = append(pairs, s, "[hidden]")
 	}
-	e.hide = strings.NewReplacer(pairs...)
-	return e, nil
+	return strings.NewReplacer(pairs...)
 }
 
 func (e *entry) program(w *written, v *variables, dir string) (err error) {
@@ -119,6 +125,7 @@ func (e *entry) program(w *written, v *variables, dir string) (err error) {
 		if e.env[name], err = v.expand("env."+name, value, secretName().MatchString(name)); err != nil {
 			return err
 		}
+		v.given(value)
 	}
 	cwd, err := v.expand("cwd", w.CWD, false)
 	if err != nil {
@@ -155,7 +162,10 @@ func (e *entry) remote(w *written, v *variables) error {
 		if !headerName().MatchString(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
 			return fmt.Errorf("%q is no header that can be sent", clean(name, 80))
 		}
-		if scheme, bare, ok := strings.Cut(value, " "); ok && secretName().MatchString(name) && !strings.Contains(bare, " ") && scheme != "" {
+		v.given(value)
+		scheme, bare, ok := strings.Cut(value, " ")
+		v.given(bare)
+		if ok && secretName().MatchString(name) && !strings.Contains(bare, " ") && scheme != "" {
 			v.keep(bare) // "Bearer KEY"
 		}
 		e.headers.Set(name, value)
@@ -187,16 +197,21 @@ var (
 	secretName = pattern(`(?i)(^|[_-])(key|token|secret|password|passwd|pwd|pat|authorization|cookie|credentials?)([_-]|$)|api[_-]?key`)
 	headerName = pattern("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 	whole      = pattern(`^\$([A-Za-z_][A-Za-z0-9_]*)$`)
-	inside     = pattern(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+	inside     = pattern(`\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
 )
 
-const shortestSecret = 8 // bytes; what is shorter stands in texts by chance
+// What is shorter stands in texts by chance.
+const (
+	shortestSecret = 8 // bytes
+	shortestValue  = 4 // bytes, of any value that a client gave, in a log
+)
 
 // variables looks up what "$NAME", ${NAME} and ${NAME:-otherwise} stand for, and remembers what no log may hold.
 type variables struct {
 	env     []string
 	literal bool
 	secrets []string
+	values  []string // of env and headers, where they are a client's
 }
 
 func (v *variables) look(name string) (string, bool) {
@@ -224,6 +239,13 @@ func (v *variables) path(base, p string) string {
 func (v *variables) keep(secret string) {
 	if len(secret) >= shortestSecret {
 		v.secrets = append(v.secrets, secret)
+	}
+}
+
+// given remembers a value of env or headers.
+func (v *variables) given(value string) {
+	if v.literal && len(value) >= shortestValue {
+		v.values = append(v.values, value)
 	}
 }
 

@@ -93,7 +93,7 @@ func (l *remote) send(msg []byte, id int64) error {
 			ctx, cancel := context.WithTimeout(l.ctx, 10*time.Second)
 			defer cancel()
 			if err := l.post(ctx, msg, 0); err != nil && l.ctx.Err() == nil {
-				l.peer.log.Debug("mcp message not sent", "err", l.entry.hide.Replace(err.Error()))
+				l.peer.log.Debug("mcp message not sent", "err", l.peer.quiet(err.Error(), 250))
 			}
 		})
 		if err != nil {
@@ -337,7 +337,7 @@ func (l *remote) refused(resp *http.Response) error {
 		l.peer.end(errForgotten)
 		return errForgotten
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return &lasting{fmt.Errorf("the server refuses the connection (%d); set what it needs in headers, such as Authorization", code)}
+		return &lasting{fmt.Errorf("the server refuses the connection (%d): it wants a login; give it a token in headers, as \"Authorization\": \"Bearer ${NAME}\" with NAME set in the environment", code)}
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
 		return &lasting{fmt.Errorf("there is no such server at the url (%d); check it", code)}
 	case code < 400:

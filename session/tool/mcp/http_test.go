@@ -305,7 +305,7 @@ func TestAServerThatRefusesIsNotAskedAgain(t *testing.T) {
 	h.Start()
 	h.Wait(t.Context())
 	for _, got := range h.List() {
-		if got.State != StateFailed || !strings.Contains(got.Error, "(401); set what it needs in headers") {
+		if got.State != StateFailed || !strings.Contains(got.Error, "(401): it wants a login; give it a token in headers") {
 			t.Errorf("%+v", got)
 		}
 	}

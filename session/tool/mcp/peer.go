@@ -36,7 +36,8 @@ type peer struct {
 	link    link
 	request func(method string) (any, *remoteError) // answers the server's own requests
 	notice  func(method string, params json.RawMessage)
-	ended   chan struct{} // closed when the connection is lost
+	quiet   func(text string, n int) string // without what no log may hold
+	ended   chan struct{}                   // closed when the connection is lost
 
 	words meter
 
@@ -93,7 +94,7 @@ type message struct {
 }
 
 func newPeer(log *slog.Logger, limit int) *peer {
-	return &peer{log: log, limit: limit, calls: map[int64]*pending{}, ended: make(chan struct{})}
+	return &peer{log: log, limit: limit, calls: map[int64]*pending{}, ended: make(chan struct{}), quiet: clean}
 }
 
 // call asks the server and waits for its answer: the result, a *remoteError, a *lostError, or the cause of ctx; the server is then told that
@@ -230,7 +231,7 @@ func (p *peer) receive(raw []byte) {
 func (p *peer) one(raw []byte) {
 	var m message
 	if err := json.Unmarshal(raw, &m); err != nil {
-		p.said("mcp server wrote what is no message", "bytes", len(raw), "begins", clean(string(raw[:min(len(raw), 400)]), 100))
+		p.said("mcp server wrote what is no message", "bytes", len(raw), "begins", p.quiet(string(raw[:min(len(raw), 400)]), 100))
 		return
 	}
 	id, known := number(m.ID)
@@ -248,7 +249,7 @@ func (p *peer) one(raw []byte) {
 	case known:
 		p.settle(id, answer{err: &lostError{errors.New("its answer holds neither a result nor an error")}})
 	case m.Error != nil:
-		p.said("mcp server told an error", "code", m.Error.Code, "message", clean(m.Error.Message, 200))
+		p.said("mcp server told an error", "code", m.Error.Code, "message", p.quiet(m.Error.Message, 200))
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 // shownImages are the types of pictures that every provider takes. One it does not take would spoil each later request.
 var shownImages = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
+// longResource is where the text of a resource goes into the text of the result, which is shortened for the model and kept whole in a file.
+const longResource = 8 << 10
+
 // block is one part of a result.
 type block struct {
 	Type        string `json:"type"`
@@ -116,6 +119,10 @@ func (g *gathered) take(b *block) {
 			return
 		}
 		p.Text = printed(g.hide.Replace(b.Resource.Text))
+		if len(p.Text) > longResource {
+			g.texts = append(g.texts, "["+p.URI+"]\n"+p.Text)
+			return
+		}
 		g.attach(p, len(p.Text))
 	case "resource_link":
 		p := protocol.Part{Kind: "resource_link", Name: clean(b.Name, 200), URI: clean(b.URI, 2048), MIME: clean(b.MIME, 100)}

@@ -270,7 +270,7 @@ func (e *errorLines) Write(b []byte) (int, error) {
 }
 
 func (e *errorLines) finish() {
-	text := clean(e.entry.hide.Replace(string(e.line)), 240)
+	text := clean(e.entry.quiet.Replace(string(e.line)), 240)
 	e.line = e.line[:0]
 	if text == "" {
 		return

@@ -153,7 +153,8 @@ var errSlow = errors.New("no answer in time")
 
 // Run implements session.Tool. Data is the text of the result, or what the server gave as structured content.
 func (t *namedTool) Run(ctx context.Context, call session.ToolCall, out session.Progress) (session.ToolResult, error) {
-	limit := t.server.entry.timeout
+	limit, most := t.server.entry.timeout, t.server.cfg.call
+	defer t.server.use()()
 	bound, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	began := time.Now()
@@ -168,7 +169,7 @@ func (t *namedTool) Run(ctx context.Context, call session.ToolCall, out session.
 	raw, err := p.call(bound, "tools/call", func(token int64) any {
 		return map[string]any{"name": t.original, "arguments": call.Arguments, "_meta": map[string]any{"progressToken": token}}
 	}, func(told progress) {
-		if left := max(limit, longestCall) - time.Since(began); left > 0 {
+		if left := max(limit, most) - time.Since(began); left > 0 {
 			timer.Reset(min(limit, left))
 		}
 		say.tell(told)

@@ -45,7 +45,7 @@ func TestATurnCallsAServersToolOnlyWithConsent(t *testing.T) {
 		{"call":{"id":"c1","name":"mcp__d__git_status","arguments":{"q":"x"}}},
 		{"call":{"id":"c2","name":"mcp__d__git_status","arguments":{"q":5}}},
 		{"call":{"id":"c3","name":"mcp__d__bare","arguments":{}}}]},{"steps":[{"text":"Done."}]}]}`)}
-	loop, err := session.NewLoop(session.Loop{Models: model, More: h.Tools, Policy: allows{name: "mcp__d__git_status"}, Unattended: true})
+	loop, err := session.NewLoop(session.Loop{Models: model, More: func(ctx context.Context, _ *session.Turn) []session.Tool { return h.Tools(ctx) }, Policy: allows{name: "mcp__d__git_status"}, Unattended: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -77,6 +77,7 @@ func (t *Turn) await(callID string, request func(*OpenTurn) (string, protocol.Bo
 	if err != nil {
 		return answer{}, err
 	}
+	defer t.standAside()()
 	select {
 	case a := <-ch:
 		return a, nil

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -30,21 +28,8 @@ type ExecutionRequest struct {
 	Digest       string          // fingerprint of the request, with Key
 	// Runner answers it beside the serial lane. nil: a turn of the session's agent, in line with the prompts of editors.
 	Runner Runner
-	// Limits bound a turn of the agent; nil for none. Setup is asked for them when the turn starts, so that what is wrong with the
-	// configuration fails the turn; nil with a Runner.
-	Setup func() (*ExecutionLimits, error)
-}
-
-// ExecutionLimits are what the configuration of an execution of our agent says.
-type ExecutionLimits struct {
-	Model, Effort string        // "" takes the session's
-	Mode          string        // approval mode, "" for the session's
-	Unattended    bool          // what needs consent is rejected
-	Timeout       time.Duration // since the start; 0 for none
-	TimeoutText   string        // what the turn fails with
-	Steps         int           // model requests; 0 for none
-	Tokens        int           // input and output tokens as reported; 0 for none
-	Tools         []string      // only these are offered; nil for all
+	// Tools are the names the configuration of an execution of the agent may give; nil allows any.
+	Tools []string
 }
 
 // Accepted is an execution that is on disk.
@@ -58,6 +43,9 @@ type executions struct {
 	runs      map[TurnID]*besideRun        // of parallel providers, in this process
 	line      []*besideRun                 // those of runs that have not started
 	beginning int                          // of runs that have
+	asked     int                          // of those in line: how many wait for a place of the process
+	placed    bool                         // the next execution of the serial lane has its place
+	asking    bool                         // it has asked for one
 	accepting map[string]*acceptance       // by key, not on disk yet
 	answered  map[string]bool              // actions whose answer is on its way to the log
 	setups    map[TurnID]*ExecutionRequest // of serial executions that have not started
@@ -209,12 +197,12 @@ func (s *Session) enqueue(turn TurnID, req *ExecutionRequest) {
 			s.log().Warn("execution did not start", "session", s.ID, "turn", turn, "err", err)
 		}
 	}}}
-	if s.lane.busy() || s.waitsForAnswer() {
-		s.lane.join(p)
+	s.lane.join(p)
+	if !s.lane.free() || len(s.lane.line) > 1 {
 		s.hurryAside()
 		return
 	}
-	s.begin(p)
+	s.nextPrompt()
 }
 
 // startExecution starts an accepted turn on the serial lane.
@@ -222,26 +210,19 @@ func (s *Session) startExecution(p *Prompt) {
 	turn := p.req.exec
 	open := s.next.turn(turn)
 	if open == nil || open.Cancel != nil { // cancelled while it waited
+		s.all.places.give()
 		p.finish(Outcome{Turn: turn, Outcome: OutcomeCancelled, Stop: stopCancelled}, nil)
 		s.startOver(nil)
 		s.nextPrompt()
 		return
 	}
-	sel := s.next.Sel
 	var limits *ExecutionLimits
 	var wrong error
-	if req := s.exec.setups[turn]; req != nil && req.Setup != nil {
-		limits, wrong = req.Setup()
+	if req := s.exec.setups[turn]; req != nil { // what is wrong with the configuration fails the turn, not the request
+		limits, wrong = ReadLimits(req.Config, req.Tools)
 	}
 	delete(s.exec.setups, turn)
-	if limits != nil {
-		if limits.Model != "" {
-			sel.Model = limits.Model
-		}
-		if limits.Effort != "" {
-			sel.Effort = limits.Effort
-		}
-	}
+	sel := limits.choose(s.next.Sel)
 	input := p.req.Input
 	msg := &protocol.UserMessage{}
 	msg.More.ID, msg.More.Text, msg.More.Origin = s.all.cfg.IDs.Hex32(), input, protocol.OriginUser
@@ -257,23 +238,19 @@ func (s *Session) startExecution(p *Prompt) {
 	}
 	t := newTurn(s, turn, p, sel)
 	t.limits, t.wrong = limits, wrong
+	t.hold()
 	ls = append(ls, lines(turn, msg, started)...)
 	s.markHosted(ls)
 	s.appendKeyed(ls, nil, func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)
+			t.leavePlace()
 			s.notStarted(p, err)
 			return
 		}
-		if limits != nil && limits.Timeout > 0 {
-			t.expiry = s.after(limits.Timeout, func() { t.cancel(executionFault(limits.TimeoutText)) })
-		}
+		t.expire(s.all.now())
 		s.startOver(t)
 	})
-}
-
-func executionFault(text string) *Failure {
-	return &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: text}
 }
 
 func (s *Session) cancelExecution(turn TurnID, reason *string, done func(error)) {
@@ -392,31 +369,6 @@ func (s *Session) endAside(e *ending, first *protocol.CancelRequested, done func
 		}
 		done(err)
 	})
-}
-
-// offers reports whether a turn with limits may use a tool.
-func (l *ExecutionLimits) offers(name string) bool {
-	return l == nil || l.Tools == nil || slices.Contains(l.Tools, name)
-}
-
-// checkTokens fails a turn that used more tokens than its execution may.
-func (w *work) checkTokens() error {
-	most := w.t.limits
-	if most == nil || most.Tokens == 0 {
-		return nil
-	}
-	var newest *protocol.Stats
-	if err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { newest = st.Stats }); err != nil {
-		return err
-	}
-	if newest != nil && newest != w.counted {
-		w.counted = newest
-		w.spent += newest.InputTokens + newest.OutputTokens
-	}
-	if w.spent > most.Tokens {
-		return executionFault(fmt.Sprintf("Execution exceeded maxTokens %d", most.Tokens))
-	}
-	return nil
 }
 
 // OpenExecution is what a session knows of an execution that has no end.

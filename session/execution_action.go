@@ -147,7 +147,12 @@ func (x *Execution) Ask(a ActionAsk) (*Pending, error) {
 			ask.More.Description, ask.More.QuestionEventID = a.Description, s.all.cfg.IDs.Hex32()
 			b = ask
 		}
-		s.append(lines(x.Turn, b), func(_ Seq, err error) { done(err) })
+		s.append(lines(x.Turn, b), func(_ Seq, err error) {
+			if err == nil && x.run.answers[id] != nil && !x.run.hook { // it waits for a person: another one may run
+				x.run.leave()
+			}
+			done(err)
+		})
 	})
 	return p, err
 }

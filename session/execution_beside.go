@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,11 +29,12 @@ type CleanupRunner interface {
 // ExecutionOptions bound the executions of a process.
 type ExecutionOptions struct {
 	Cleanup time.Duration // of a cancel hook; 0 is 10 s
+	Running int           // executions at one time; 0 is no bound
 	Mask    func(text string) string
 }
 
 // SetExecutions sets the bounds of executions. Call it before any session is used.
-func (ss *Sessions) SetExecutions(o ExecutionOptions) { ss.execution = o }
+func (ss *Sessions) SetExecutions(o ExecutionOptions) { ss.execution, ss.places.most = o, o.Running }
 
 func (ss *Sessions) cleanup() time.Duration {
 	if ss.execution.Cleanup > 0 {
@@ -55,11 +57,13 @@ type besideRun struct {
 	ids      map[string]bool        // of artifacts
 	answers  map[string]chan answer // open actions
 	fault    *Failure               // the first thing the provider did that it must not
+	asked    bool                   // for a place of the process
 	begun    bool                   // Run was called, or is about to be
 	returned bool
 	over     bool // its end was handed to the store
 	ended    bool // its end is on disk
 	hook     bool // cleanup has begun
+	placed   bool // it holds a place of the process
 }
 
 // besideLine puts an execution of a parallel provider in line and starts what has room.
@@ -71,18 +75,38 @@ func (s *Session) besideLine(turn TurnID, req *ExecutionRequest) {
 	s.startBeside()
 }
 
-// startBeside starts as many executions as there is room for.
+// startBeside starts as many executions as there is room for: in this session, and in the process.
 func (s *Session) startBeside() {
-	for len(s.exec.line) > 0 && s.exec.beginning < maxBeside && !s.stopping {
-		run := s.exec.line[0]
-		s.exec.line = s.exec.line[1:]
-		if run.over || run.hook {
+	x := &s.exec
+	for _, run := range slices.Clone(x.line) {
+		if run.asked {
 			continue
 		}
-		run.begun = true
-		s.exec.beginning++
-		run.start()
+		if x.beginning+x.asked >= maxBeside || s.stopping {
+			return
+		}
+		run.asked = true
+		x.asked++
+		if s.takePlace(run.placeTaken) {
+			run.placeTaken()
+		}
 	}
+}
+
+// placeTaken starts an execution in the place that was taken for it, unless it does not stand in line any more.
+func (run *besideRun) placeTaken() {
+	s := run.s
+	s.exec.asked--
+	i := slices.Index(s.exec.line, run)
+	if i < 0 || s.stopping {
+		s.all.places.give()
+		s.startBeside()
+		return
+	}
+	s.exec.line = slices.Delete(s.exec.line, i, i+1)
+	run.begun, run.placed = true, true
+	s.exec.beginning++
+	run.start()
 }
 
 func (run *besideRun) start() {
@@ -185,6 +209,7 @@ func (run *besideRun) end(e *ending, final *string) {
 			run.over = false
 			if s.stopping {
 				run.returned, run.ended = true, true
+				run.leave()
 				run.free()
 				return
 			}
@@ -192,6 +217,7 @@ func (run *besideRun) end(e *ending, final *string) {
 			return
 		}
 		run.ended = true
+		run.leave()
 		run.cancel(errors.New("execution has ended"))
 		o := outcome(run.turn, terminal)
 		o.Seq = seq
@@ -233,11 +259,8 @@ func (run *besideRun) stop(r CancelRequest, done func(error)) {
 		return
 	}
 	run.hook = true
-	for i, q := range s.exec.line {
-		if q == run {
-			s.exec.line = append(s.exec.line[:i:i], s.exec.line[i+1:]...)
-			break
-		}
+	if i := slices.Index(s.exec.line, run); i >= 0 {
+		s.exec.line = slices.Delete(s.exec.line, i, i+1)
 	}
 	s.append(lines(run.turn, cancelBody(r)), func(_ Seq, err error) {
 		done(err)
@@ -245,6 +268,7 @@ func (run *besideRun) stop(r CancelRequest, done func(error)) {
 			run.hook = false
 			return
 		}
+		run.hold()
 		run.cancel(errCancelled)
 		run.clean(r)
 	})
@@ -411,6 +435,7 @@ func (s *Session) resolveBeside(turn TurnID, action string, b protocol.Body, got
 	s.append(lines(turn, b), func(_ Seq, err error) {
 		if ch := run.answers[action]; err == nil && ch != nil {
 			delete(run.answers, action)
+			run.hold()
 			ch <- got
 		}
 		done(err)

@@ -1,8 +1,10 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -22,8 +24,11 @@ const (
 )
 
 // RecoverExecutions closes or starts again every open execution that was accepted over the portable protocol and that no living process
-// works on. Turns of editors are left alone. Sessions it cannot read are passed over with a line in the log.
+// works on; those that are started are started in the order of their acceptance, over all sessions. Turns of editors are left alone.
+// Sessions it cannot read are passed over with a line in the log. From then on a session whose lease this process takes is looked
+// after too: what another process left in line there is started.
 func (ss *Sessions) RecoverExecutions(ctx context.Context, r Recovery) error {
+	var again []*renewal
 	page := ""
 	for {
 		metas, next, err := ss.cfg.Store.Sessions(ctx, Query{All: true, Limit: 200, Page: page})
@@ -34,66 +39,130 @@ func (ss *Sessions) RecoverExecutions(ctx context.Context, r Recovery) error {
 			if metas[i].OwnerAlive {
 				continue
 			}
-			if err := ss.recoverSession(ctx, metas[i].ID, r); err != nil {
+			some, err := ss.recoverSession(ctx, metas[i].ID, &r)
+			if err != nil {
 				ss.cfg.Log.Warn("recover executions", "session", metas[i].ID, "err", err)
 			}
+			again = append(again, some...)
 		}
 		if next == "" {
-			return nil
+			break
 		}
 		page = next
 	}
+	slices.SortStableFunc(again, func(a, b *renewal) int { return a.accepted.Compare(b.accepted) })
+	for _, n := range again { // one after the other, so that they ask for their places in this order
+		_ = n.s.call(ctx, func(done func(error)) { n.start(); done(nil) })
+	}
+	ss.recovery.Store(&r)
+	return nil
 }
 
-func (ss *Sessions) recoverSession(ctx context.Context, id SessionID, r Recovery) error {
+// renewal is an execution that had only been accepted and is started again. Until it is, its session keeps its lease for it.
+type renewal struct {
+	s        *Session
+	turn     TurnID
+	req      ExecutionRequest
+	accepted time.Time
+}
+
+func (n *renewal) start() {
+	n.s.exec.pending--
+	if !n.s.stopping && n.s.next.turn(n.turn) != nil {
+		n.s.enqueue(n.turn, &n.req)
+	}
+	n.s.settleDown()
+}
+
+func (ss *Sessions) recoverSession(ctx context.Context, id SessionID, r *Recovery) (again []*renewal, err error) {
 	st, err := ss.load(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(st.Queued) == 0 && len(st.Parallel) == 0 && (st.Serial == nil || st.Serial.Surface != protocol.SurfacePortable || st.Serial.waiting()) {
-		return nil
+		return nil, nil
 	}
 	s, err := ss.Open(ctx, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer s.Close()
-	return s.call(ctx, func(done func(error)) {
+	err = s.call(ctx, func(done func(error)) {
 		s.exec.init()
 		s.withLease(func(err error) {
 			if err != nil {
 				done(err)
 				return
 			}
-			s.recoverOpen(r, done)
+			var ends []*ending
+			if t := s.next.Serial; t != nil && s.lane.run == nil && t.Surface == protocol.SurfacePortable && !t.waiting() {
+				ends = append(ends, lostEnding(t, notStartedText))
+			}
+			lost, started := s.orphans(r)
+			again = started
+			s.endAll(append(ends, lost...), done)
+		})
+	})
+	return again, err
+}
+
+// orphans looks at the executions that no process works on, in the order of their acceptance: those that are to be closed, and those that
+// are to be started. The lease is held.
+func (s *Session) orphans(r *Recovery) (ends []*ending, again []*renewal) {
+	var open []*OpenTurn
+	for id, t := range s.next.Parallel {
+		if s.exec.runs[id] == nil {
+			open = append(open, t)
+		}
+	}
+	for _, t := range s.next.Queued {
+		if s.exec.setups[t.ID] == nil && (s.lane.starting == nil || s.lane.starting.req.exec != t.ID) {
+			open = append(open, t)
+		}
+	}
+	slices.SortFunc(open, func(a, b *OpenTurn) int { return cmp.Compare(a.Accepted, b.Accepted) })
+	for _, t := range open {
+		if t.Started || t.Cancel != nil {
+			ends = append(ends, lostEnding(t, ""))
+			continue
+		}
+		n, why := s.renew(t, r)
+		if n == nil {
+			ends = append(ends, lostEnding(t, why))
+			continue
+		}
+		s.exec.pending++
+		again = append(again, n)
+	}
+	return ends, again
+}
+
+// adopt starts what another process that is gone left in line here, and closes what it left open, once those who waited for the lease had
+// their turn: one of them may have come to cancel or to answer it. The lease was just taken.
+func (s *Session) adopt() {
+	r := s.all.recovery.Load()
+	if r == nil || len(s.next.Queued) == 0 && len(s.next.Parallel) == 0 {
+		return
+	}
+	s.exec.init()
+	ends, again := s.orphans(r)
+	if len(ends) == 0 && len(again) == 0 {
+		return
+	}
+	s.exec.pending++
+	s.post(func() {
+		for _, n := range again {
+			n.start()
+		}
+		s.endAll(ends, func(error) {
+			s.exec.pending--
+			s.settleDown()
 		})
 	})
 }
 
-// recoverOpen works off the open executions of a session nobody else has. The lease is held.
-func (s *Session) recoverOpen(r Recovery, done func(error)) {
-	var ends []*ending
-	if t := s.next.Serial; t != nil && s.lane.run == nil && t.Surface == protocol.SurfacePortable && !t.waiting() {
-		ends = append(ends, lostEnding(t))
-	}
-	for id, t := range s.next.Parallel {
-		if s.exec.runs[id] != nil {
-			continue
-		}
-		if !t.Started && t.Cancel == nil && s.startAgain(t, r) {
-			continue
-		}
-		ends = append(ends, lostEnding(t))
-	}
-	for _, t := range s.next.Queued {
-		if s.exec.setups[t.ID] != nil {
-			continue
-		}
-		if t.Cancel == nil && s.startAgain(t, r) {
-			continue
-		}
-		ends = append(ends, lostEnding(t))
-	}
+// endAll closes turns that no goroutine of this process works on. The lease is held.
+func (s *Session) endAll(ends []*ending, done func(error)) {
 	left := len(ends)
 	if left == 0 {
 		done(nil)
@@ -112,33 +181,36 @@ func (s *Session) recoverOpen(r Recovery, done func(error)) {
 	}
 }
 
-// startAgain starts an execution that had only been accepted; false when it is to be closed.
-func (s *Session) startAgain(t *OpenTurn, r Recovery) bool {
+// renew makes the request of an execution that had only been accepted again; nil, and why not, when it is to be closed.
+func (s *Session) renew(t *OpenTurn, r *Recovery) (*renewal, string) {
 	page, err := s.all.cfg.Store.ReadTurn(context.Background(), t.ID, 0, 1)
 	if err != nil || len(page) == 0 || s.all.now().Sub(page[0].Time) > r.Within {
-		return false
+		return nil, notStartedText
 	}
 	b, err := protocol.Decode(&page[0])
 	acc, ok := b.(*protocol.TurnAccepted)
 	if err != nil || !ok {
-		return false
+		return nil, notStartedText
 	}
 	req, ok := r.Request(acc.More.Provider, acc.More.Input, acc.More.Config, acc.More.Capabilities)
 	if !ok {
-		return false
+		return nil, "provider " + protocol.Prefix(acc.More.Provider, 200) + " is not available after restart"
 	}
-	s.post(func() { s.enqueue(t.ID, &req) })
-	return true
+	return &renewal{s: s, turn: t.ID, req: req, accepted: page[0].Time}, ""
 }
 
-func lostEnding(t *OpenTurn) *ending {
+// lostEnding is the end of a turn whose process is gone; why is told of one that had not started.
+func lostEnding(t *OpenTurn, why string) *ending {
+	e := &ending{turn: t.ID, kind: endFailed, dead: true}
 	switch {
 	case t.Cancel != nil:
-		return &ending{turn: t.ID, kind: endCancelled, dead: true, cleanup: cleanupText}
+		e.kind, e.cleanup = endCancelled, cleanupText
 	case !t.Started:
-		return &ending{turn: t.ID, kind: endFailed, dead: true, failure: lostFailure(notStartedText)}
+		e.failure = lostFailure(why)
+	default:
+		e.failure = lostFailure(notFinishedText)
 	}
-	return &ending{turn: t.ID, kind: endFailed, dead: true, failure: lostFailure(notFinishedText)}
+	return e
 }
 
 func lostFailure(text string) *Failure {

@@ -42,7 +42,7 @@ func (st *State) Apply(e *Entry, b protocol.Body) {
 		}
 		t := st.openTurn(e.Turn, acc.More.Parallel)
 		t.Execution = true
-		t.Surface, t.Scope, t.Key = acc.More.Surface, acc.More.Scope, acc.More.Key
+		t.Surface, t.Scope, t.Key, t.Accepted = acc.More.Surface, acc.More.Scope, acc.More.Key, e.Seq
 	}
 	t := st.turn(e.Turn)
 	if t != nil {
@@ -195,6 +195,7 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 			st.TokenRatio = min(4, max(0.25, float64(b.Stats.InputTokens)/float64(b.More.Estimate)))
 		}
 		t.Usage = b.Stats.ContextUsagePercent
+		t.Tokens += b.Stats.InputTokens + b.Stats.OutputTokens
 	case *protocol.ContextCompacted:
 		st.FreshCompaction = true
 	case *protocol.CancelRequested:

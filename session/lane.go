@@ -104,14 +104,20 @@ func (l *lane) execution(turn TurnID) *Prompt {
 // begin starts the turn of a prompt: the lane is free.
 func (s *Session) begin(p *Prompt) {
 	s.lane.start(p)
+	failed := func(err error) {
+		if p.req.exec != "" {
+			s.all.places.give()
+		}
+		s.notStarted(p, err)
+	}
 	s.withLease(func(err error) {
 		if err != nil {
-			s.notStarted(p, err)
+			failed(err)
 			return
 		}
 		s.settleOpen(nil, func(err error) { // a turn a dead process left open is closed first
 			if err != nil {
-				s.notStarted(p, err)
+				failed(err)
 				return
 			}
 			s.startTurn(p)
@@ -153,8 +159,11 @@ func (s *Session) nextPrompt() {
 		return
 	}
 	p := s.lane.line[0]
-	if p.req.exec != "" && s.waitsForAnswer() {
-		return
+	if p.req.exec != "" {
+		if s.waitsForAnswer() || !s.placeForNext() {
+			return
+		}
+		s.exec.placed = false // it is the turn's from here on
 	}
 	s.lane.leave(p)
 	s.begin(p)
@@ -163,6 +172,7 @@ func (s *Session) nextPrompt() {
 // turnOver frees the lane and answers whoever waits for the turn.
 func (s *Session) turnOver(t *Turn, o Outcome) {
 	s.lane.over(t)
+	t.leavePlace()
 	if t.prompt != nil && !s.hold(t.prompt, o) {
 		t.prompt.finish(o, nil)
 	}

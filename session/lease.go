@@ -66,10 +66,11 @@ func (s *Session) gotLease(l Lease, missed []Entry, err error) {
 	if err != nil {
 		err = s.all.storeError(err)
 	}
+	s.granting = true // one of them may find nothing to do, and must not give the lease back under the next
 	if err == nil {
 		s.loseTasks()
+		s.adopt()
 	}
-	s.granting = true // one of them may find nothing to do, and must not give the lease back under the next
 	for _, f := range waiting {
 		f(err)
 	}

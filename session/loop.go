@@ -142,8 +142,6 @@ type work struct {
 	estimate  int // tokens of the newest request
 	guide     []GuidePart
 	offered   []ToolSpec
-	spent     int             // tokens, for an execution with a limit
-	counted   *protocol.Stats // newest sampling in spent
 }
 
 // Turn answers t; see Agent.

@@ -87,6 +87,7 @@ func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
 	}
 	t := newTurn(s, open.ID, p, s.next.Sel)
 	t.gather.message, t.transient = "", open.Transient
+	t.restrict(open)
 	ls := lines(open.ID, bodies...)
 	s.stampRoots(ls)
 	s.append(ls, func(_ Seq, err error) {
@@ -106,5 +107,6 @@ func (s *Session) revive(open *OpenTurn) {
 	}
 	t := newTurn(s, open.ID, nil, s.next.Sel)
 	t.transient = open.Transient
+	t.restrict(open)
 	s.startOver(t)
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -38,6 +39,8 @@ type Config struct {
 type Sessions struct {
 	cfg       Config
 	execution ExecutionOptions
+	places    places
+	recovery  atomic.Pointer[Recovery] // set once executions of other processes are looked after
 
 	mu       sync.Mutex // guards the fields below; never held over I/O
 	open     map[SessionID]*Session

@@ -144,6 +144,7 @@ type OpenTurn struct {
 	Surface       string
 	Scope         string
 	Key           string
+	Accepted      Seq  // of its turn_accepted; 0 for a turn without
 	Started       bool // has its turn_started
 	StartedAt     time.Time
 	LastTime      time.Time
@@ -173,6 +174,7 @@ type OpenTurn struct {
 	Plan        []protocol.PlanStep
 	Files       []string
 	Usage       float64
+	Tokens      int // input and output, as reported
 }
 
 func newState() *State { return &State{Version: stateVersion, Parallel: map[TurnID]*OpenTurn{}} }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -87,6 +88,7 @@ type Turn struct {
 	expiry    *time.Timer            // of an execution's timeout
 	aside     agentFunc              // answers in the place of the agent; nil for none
 	hurry     chan struct{}          // closed when somebody waits for the lane
+	placed    atomic.Bool            // it holds a place of the process
 }
 
 func newTurn(s *Session, id TurnID, p *Prompt, sel Selection) *Turn {

@@ -30,6 +30,7 @@ type serveFlags struct {
 	origins    []string
 	workspaces []string
 	data       string
+	running    int
 	cleanup    time.Duration
 	drain      time.Duration
 	requeue    time.Duration
@@ -57,6 +58,7 @@ func serveCommand(std *streams) *cobra.Command {
 	fl.StringVar(&f.cwd, "cwd", "", "default workspace (default: the current folder)")
 	fl.StringArrayVar(&f.workspaces, "workspace", nil, "NAME=DIR: further workspace, chosen by the Rind-Workspace header (repeatable)")
 	fl.StringVar(&f.data, "data", "", "data folder (default: $RIND_HOME, else ~/.rind)")
+	fl.IntVar(&f.running, "max-running", 256, "executions that run at one time; others wait in line")
 	fl.DurationVar(&f.cleanup, "cleanup-timeout", 10*time.Second, "bound of a provider's cleanup after a cancel, 100ms to 10m")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "how long a graceful stop waits for running executions")
 	fl.DurationVar(&f.requeue, "requeue-within", time.Hour, "executions that waited for their start when the runtime stopped are started if they are not older")
@@ -81,6 +83,8 @@ func (f *serveFlags) fromEnv(cmd *cobra.Command, env func(string) (string, bool)
 		return exitf(exitUsage, "--port has to be 0 to 65535")
 	case f.auth != "token" && f.auth != "none":
 		return exitf(exitUsage, "--auth is token or none")
+	case f.running < 1:
+		return exitf(exitUsage, "--max-running has to be 1 or more")
 	case f.cleanup < 100*time.Millisecond || f.cleanup > 10*time.Minute:
 		return exitf(exitUsage, "--cleanup-timeout has to be 100ms to 10m")
 	case f.drain < 0 || f.requeue < 0:
@@ -147,7 +151,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		return err
 	}
 	defer p.close()
-	p.all.SetExecutions(session.ExecutionOptions{Cleanup: f.cleanup, Mask: p.record.Redact})
+	p.all.SetExecutions(session.ExecutionOptions{Cleanup: f.cleanup, Running: f.running, Mask: p.record.Redact})
 	cfg := httpapi.Config{
 		Sessions: p.all, Workspace: p.workspace, Workspaces: named, Version: version(), Hosts: f.hosts, Origins: f.origins, Tools: p.offered,
 		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) },

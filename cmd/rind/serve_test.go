@@ -30,6 +30,7 @@ func TestServeRefusesToBeOpenToOthers(t *testing.T) {
 		{"--auth", "maybe"},
 		{"--port", "70000"},
 		{"--cleanup-timeout", "1ms"},
+		{"--max-running", "0"},
 		{"--workspace", "UPPER=/"},
 		{"--workspace", "gone=" + filepath.Join(data, "no", "such")},
 		{"--token-file", short, "--port", "0"},

@@ -24,10 +24,5 @@ func (c *Commands) Recover(ctx context.Context, within time.Duration) error {
 
 // request is what the sessions are asked for.
 func (c *Commands) request(p *Provider, input string, config json.RawMessage, capabilities []string) session.ExecutionRequest {
-	req := session.ExecutionRequest{Provider: p.Manifest.ID, Input: input, Config: config, Capabilities: capabilities, Runner: p.Runner}
-	if p.Runner == nil {
-		tools := c.cfg.Tools
-		req.Setup = func() (*session.ExecutionLimits, error) { return agentConfig(config, tools) }
-	}
-	return req
+	return session.ExecutionRequest{Provider: p.Manifest.ID, Input: input, Config: config, Capabilities: capabilities, Runner: p.Runner, Tools: c.cfg.Tools}
 }

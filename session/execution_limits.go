@@ -1,0 +1,161 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// ExecutionLimits are what the configuration of an execution of our agent says.
+type ExecutionLimits struct {
+	Model, Effort string        // "" takes the session's
+	Mode          string        // approval mode, "" for the session's
+	Unattended    bool          // what needs consent is rejected
+	Timeout       time.Duration // since the start; 0 for none
+	TimeoutText   string        // what the turn fails with
+	Steps         int           // model requests; 0 for none
+	Tokens        int           // input and output tokens as reported; 0 for none
+	Tools         []string      // only these are offered; nil for all
+}
+
+// ReadLimits reads the configuration of an execution of the agent (docs/protocol/portable-2026-09-02.md section 11). tools are the names it
+// may give; nil allows any. An error is the *Failure the execution ends with.
+func ReadLimits(config json.RawMessage, tools []string) (*ExecutionLimits, error) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(config, &members)
+	l := &ExecutionLimits{}
+	names := make([]string, 0, len(members))
+	for name := range members {
+		names = append(names, name)
+	}
+	slices.Sort(names) // one fault is told, always the same
+	for _, name := range names {
+		set := limitSettings[name]
+		if set == nil || bytes.Equal(bytes.TrimSpace(members[name]), []byte("null")) || !set(l, members[name], tools) {
+			return nil, &Failure{
+				Type: protocol.FailConfiguration, Status: "rejected", Source: "runtime", Message: "Invalid agent config: " + protocol.Prefix(name, 200),
+			}
+		}
+	}
+	return l, nil
+}
+
+const longestTimeout = 604_800 // seconds
+
+var limitSettings = map[string]func(l *ExecutionLimits, raw json.RawMessage, tools []string) bool{
+	"model":           func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool { return filled(raw, &l.Model) },
+	"reasoningEffort": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool { return filled(raw, &l.Effort) },
+	"approvals": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+		var s string
+		if json.Unmarshal(raw, &s) != nil {
+			return false
+		}
+		switch s {
+		case "ask":
+			l.Mode = "ask"
+		case "auto":
+			l.Mode = "full"
+		case "never":
+			l.Mode, l.Unattended = "ask", true
+		default:
+			return false
+		}
+		return true
+	},
+	"timeout": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+		var n float64
+		if json.Unmarshal(raw, &n) != nil || n <= 0 || n > longestTimeout {
+			return false
+		}
+		l.Timeout, l.TimeoutText = time.Duration(n*float64(time.Second)), fmt.Sprintf("Execution exceeded its timeout of %s s", bytes.TrimSpace(raw))
+		return true
+	},
+	"maxSteps": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+		return json.Unmarshal(raw, &l.Steps) == nil && l.Steps >= 1 && l.Steps <= 1000
+	},
+	"maxTokens": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+		return json.Unmarshal(raw, &l.Tokens) == nil && l.Tokens >= 1
+	},
+	"tools": func(l *ExecutionLimits, raw json.RawMessage, known []string) bool {
+		l.Tools = []string{}
+		if json.Unmarshal(raw, &l.Tools) != nil || l.Tools == nil {
+			return false
+		}
+		return known == nil || !slices.ContainsFunc(l.Tools, func(name string) bool { return !slices.Contains(known, name) })
+	},
+}
+
+func filled(raw json.RawMessage, to *string) bool { return json.Unmarshal(raw, to) == nil && *to != "" }
+
+// offers reports whether a turn with limits may use a tool.
+func (l *ExecutionLimits) offers(name string) bool {
+	return l == nil || l.Tools == nil || slices.Contains(l.Tools, name)
+}
+
+// choose puts the model an execution names in the place of the session's.
+func (l *ExecutionLimits) choose(sel Selection) Selection {
+	if l != nil && l.Model != "" {
+		sel.Model = l.Model
+	}
+	if l != nil && l.Effort != "" {
+		sel.Effort = l.Effort
+	}
+	return sel
+}
+
+// expire ends the turn when its time is over, counted from its start.
+func (t *Turn) expire(started time.Time) {
+	if l := t.limits; l != nil && l.Timeout > 0 {
+		t.expiry = t.s.after(max(0, l.Timeout-t.s.all.now().Sub(started)), func() { t.cancel(executionFault(l.TimeoutText)) })
+	}
+}
+
+// restrict gives a turn that goes on in another process the limits it was accepted with.
+func (t *Turn) restrict(open *OpenTurn) {
+	if open.Surface != protocol.SurfacePortable || open.Parallel {
+		return
+	}
+	t.s.all.places.retake() // its answer lets it go on at once
+	t.hold()
+	page, err := t.s.all.cfg.Store.ReadTurn(context.Background(), t.ID, 0, 1)
+	if err != nil {
+		t.wrong = t.s.all.storeError(err)
+		return
+	}
+	var config json.RawMessage
+	if len(page) > 0 {
+		if b, err := protocol.Decode(&page[0]); err == nil {
+			if acc, ok := b.(*protocol.TurnAccepted); ok {
+				config = acc.More.Config
+			}
+		}
+	}
+	t.limits, t.wrong = ReadLimits(config, nil)
+	t.Selection = t.limits.choose(t.Selection)
+	t.expire(open.StartedAt)
+}
+
+// checkTokens fails a turn that used more tokens than its execution may.
+func (w *work) checkTokens() error {
+	most := w.t.limits
+	if most == nil || most.Tokens == 0 {
+		return nil
+	}
+	spent := 0
+	if err := w.t.View(func(_ *State, open *OpenTurn, _ *History) { spent = open.Tokens }); err != nil {
+		return err
+	}
+	if spent > most.Tokens {
+		return executionFault(fmt.Sprintf("Execution exceeded maxTokens %d", most.Tokens))
+	}
+	return nil
+}
+
+func executionFault(text string) *Failure {
+	return &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: text}
+}

@@ -175,11 +175,11 @@ func (s *Session) accepted(req *ExecutionRequest, acc *acceptance, a Accepted, e
 	if req.Key != "" && s.exec.accepting[req.Key] == acc {
 		delete(s.exec.accepting, req.Key)
 	}
+	if err == nil && !a.Replayed && !s.stopping {
+		s.enqueue(a.Turn, req) // first: whoever is answered may ask for the next one, which stands behind it
+	}
 	for _, f := range acc.done {
 		f(a, err)
-	}
-	if err == nil && !a.Replayed && !s.stopping {
-		s.enqueue(a.Turn, req)
 	}
 	s.settleDown()
 }

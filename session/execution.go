@@ -35,7 +35,8 @@ type ExecutionRequest struct {
 // Accepted is an execution that is on disk.
 type Accepted struct {
 	Turn     TurnID
-	Replayed bool // by an earlier request with the same key
+	Time     time.Time // of the acceptance; zero for a replay
+	Replayed bool      // by an earlier request with the same key
 }
 
 // executions is what a session knows of its executions beside the state. It belongs to the session's goroutine.
@@ -166,7 +167,11 @@ func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 			s.accepted(req, acc, a, rerr)
 			return
 		}
-		s.accepted(req, acc, Accepted{Turn: turn}, err)
+		a := Accepted{Turn: turn}
+		if open := s.shown.turn(turn); err == nil && open != nil {
+			a.Time = open.LastTime
+		}
+		s.accepted(req, acc, a, err)
 	})
 }
 

@@ -30,11 +30,17 @@ type CleanupRunner interface {
 type ExecutionOptions struct {
 	Cleanup time.Duration // of a cancel hook; 0 is 10 s
 	Running int           // executions at one time; 0 is no bound
+	Figures bool          // count what Sessions.Figures tells
 	Mask    func(text string) string
 }
 
 // SetExecutions sets the bounds of executions. Call it before any session is used.
-func (ss *Sessions) SetExecutions(o ExecutionOptions) { ss.execution, ss.places.most = o, o.Running }
+func (ss *Sessions) SetExecutions(o ExecutionOptions) {
+	ss.execution, ss.places.most = o, o.Running
+	if o.Figures {
+		ss.figures = newFigures()
+	}
+}
 
 func (ss *Sessions) cleanup() time.Duration {
 	if ss.execution.Cleanup > 0 {

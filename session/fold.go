@@ -42,7 +42,8 @@ func (st *State) Apply(e *Entry, b protocol.Body) {
 		}
 		t := st.openTurn(e.Turn, acc.More.Parallel)
 		t.Execution = true
-		t.Surface, t.Scope, t.Key, t.Accepted = acc.More.Surface, acc.More.Scope, acc.More.Key, e.Seq
+		t.Surface, t.Scope, t.Key = acc.More.Surface, acc.More.Scope, acc.More.Key
+		t.Provider, t.Accepted = acc.More.Provider, e.Seq
 	}
 	t := st.turn(e.Turn)
 	if t != nil {

@@ -79,4 +79,10 @@ func (s *Session) Read(ctx context.Context, after Seq, limit int) ([]Entry, Seq,
 	return es, head, nil
 }
 
+// Recent returns up to limit entries behind after, if they are in memory, and the Seq up to which everything was acknowledged; ok is false
+// when some of them are not. Safe for concurrent use; entries are not to be changed.
+func (s *Session) Recent(after Seq, limit int) (es []Entry, head Seq, ok bool) {
+	return s.tail.after(after, limit)
+}
+
 func removeTree(dir string) { _ = os.RemoveAll(dir) }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -11,6 +12,7 @@ type flight struct {
 	entries []Entry
 	bodies  []protocol.Body
 	then    func(Seq, error)
+	sent    time.Time // handed to the store
 }
 
 // line is one body to be appended to a turn's part of the log; turn "" is the session itself.
@@ -69,6 +71,7 @@ func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) {
 		b.Row = s.next.row()
 		b.Row.Usage = usageOf(f)
 	}
+	f.sent = time.Now()
 	s.flights = append(s.flights, f)
 	s.all.cfg.Store.Append(s.lease, b, func(err error) {
 		s.post(func() { s.landed(f, err) })
@@ -122,7 +125,9 @@ func (s *Session) landed(f *flight, err error) {
 		s.fail(f, err)
 		return
 	}
+	s.all.figures.appended(time.Since(f.sent))
 	for i := range f.entries {
+		s.all.figures.told(s.shown.turn(f.entries[i].Turn), f.bodies[i])
 		s.show(&f.entries[i], f.bodies[i])
 	}
 	var head Seq

@@ -104,6 +104,21 @@ type Query struct {
 	All       bool     // also sessions without a user message
 }
 
+// TurnQuery selects turns for a list.
+type TurnQuery struct {
+	Session SessionID // "" for all
+	Before  int64     // only places below; 0 for the newest
+	Limit   int
+}
+
+// TurnPlace is a turn in the list of all turns of the store.
+type TurnPlace struct {
+	Turn    TurnID
+	Session SessionID
+	Place   int64 // 1 or more; grows with the first entries of turns
+	Ended   bool
+}
+
 // Log is the store of sessions and their entries. Implementations are safe for concurrent use.
 //
 // What Append acknowledged survives kill -9 of the process; what it acknowledged of a batch with a fact survives loss of power.
@@ -128,6 +143,8 @@ type Log interface {
 	ReadTurn(ctx context.Context, turn TurnID, after int64, limit int) ([]Entry, error)
 	// TurnSession finds the session of a turn. ErrNotFound.
 	TurnSession(ctx context.Context, turn TurnID) (SessionID, error)
+	// Turns lists turns, the one whose first entry is newest first.
+	Turns(ctx context.Context, q TurnQuery) ([]TurnPlace, error)
 	// Session describes one session. ErrNotFound.
 	Session(ctx context.Context, id SessionID) (Meta, error)
 	// Conversation finds a session by its conversation id. ErrNotFound.

@@ -40,6 +40,7 @@ type Sessions struct {
 	cfg       Config
 	execution ExecutionOptions
 	places    places
+	figures   *figures                 // nil: nothing is counted
 	recovery  atomic.Pointer[Recovery] // set once executions of other processes are looked after
 
 	mu       sync.Mutex // guards the fields below; never held over I/O

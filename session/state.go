@@ -144,8 +144,9 @@ type OpenTurn struct {
 	Surface       string
 	Scope         string
 	Key           string
-	Accepted      Seq  // of its turn_accepted; 0 for a turn without
-	Started       bool // has its turn_started
+	Provider      string // that answers it; "" for a turn without turn_accepted
+	Accepted      Seq    // of its turn_accepted; 0 for a turn without
+	Started       bool   // has its turn_started
 	StartedAt     time.Time
 	LastTime      time.Time
 	Attempts      int // resumptions

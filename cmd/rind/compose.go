@@ -91,6 +91,7 @@ type process struct {
 	log       *slog.Logger
 	record    *record.Log
 	store     session.Store
+	storeFile string
 	all       *session.Sessions
 	models    *models
 	guide     session.Guide
@@ -144,7 +145,8 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 			return &exit{exitFailed, "Startup error: " + err.Error()}
 		}
 	}
-	if rt.store, err = sqlite.Open(filepath.Join(dir, "rind.db"), sqlite.Options{Locks: locks, Log: rt.log, Kill: killPoint(rt.env)}); err != nil {
+	rt.storeFile = filepath.Join(dir, "rind.db")
+	if rt.store, err = sqlite.Open(rt.storeFile, sqlite.Options{Locks: locks, Log: rt.log, Kill: killPoint(rt.env)}); err != nil {
 		return &exit{exitFailed, "Startup error: " + err.Error()}
 	}
 	rt.models = &models{path: rt.path, workspace: rt.workspace, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/rind-dev/rind/dispatcher/httpapi"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/roots"
 )
 
 // serveFlags are those of docs/protocol/portable-2026-09-02.md section 1.
@@ -151,10 +152,11 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		return err
 	}
 	defer p.close()
-	p.all.SetExecutions(session.ExecutionOptions{Cleanup: f.cleanup, Running: f.running, Mask: p.record.Redact})
+	p.all.SetExecutions(session.ExecutionOptions{Cleanup: f.cleanup, Running: f.running, Figures: true, Mask: p.record.Redact})
 	cfg := httpapi.Config{
 		Sessions: p.all, Workspace: p.workspace, Workspaces: named, Version: version(), Hosts: f.hosts, Origins: f.origins, Tools: p.offered,
-		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) },
+		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) }, OpenFile: openFile,
+		StoreBytes: func() int64 { return storeBytes(p.storeFile) },
 	}
 	cfg.Providers = executionProviders()
 	file := ""
@@ -191,6 +193,31 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	}
 	f.stop(p, api, ln, sigs)
 	return nil
+}
+
+// openFile opens a regular file of a workspace: what lies outside, also by a link, is refused.
+func openFile(workspace, path string) (httpapi.File, error) {
+	r, err := roots.Open(workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	f, _, err := r.OpenFile(filepath.FromSlash(path))
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// storeBytes is the size of a store's files.
+func storeBytes(path string) int64 {
+	sum := int64(0)
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if info, err := os.Stat(path + suffix); err == nil {
+			sum += info.Size()
+		}
+	}
+	return sum
 }
 
 // stop ends the server gracefully (section 1.2); a second signal goes straight to the end of the streams.

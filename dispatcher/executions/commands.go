@@ -28,13 +28,17 @@ type Config struct {
 	Providers []Provider
 	Version   string   // of the runtime
 	Tools     []string // names the agent's config may give
+	Keep      bool     // keep sessions open after their use, for the next request; Close lets go of them
 }
 
 // Commands are those of the protocol. Safe for concurrent use.
-type Commands struct{ cfg Config }
+type Commands struct {
+	cfg  Config
+	kept kept
+}
 
 // New makes the commands.
-func New(cfg Config) *Commands { return &Commands{cfg} }
+func New(cfg Config) *Commands { return &Commands{cfg: cfg} }
 
 func (c *Commands) provider(id string) *Provider {
 	for i := range c.cfg.Providers {
@@ -65,7 +69,7 @@ func (c *Commands) Create(ctx context.Context, metadata json.RawMessage, workspa
 		return session.Meta{}, err
 	}
 	meta, err := c.cfg.Sessions.Store().Session(ctx, s.ID)
-	return meta, stored(err)
+	return meta, Stored(err)
 }
 
 // Conversation finds the session of a conversation, also one that is a draft yet.
@@ -74,7 +78,7 @@ func (c *Commands) Conversation(ctx context.Context, id string) (session.Meta, e
 	if missing(err) {
 		return meta, portable.ConversationNotFound(id)
 	}
-	return meta, stored(err)
+	return meta, Stored(err)
 }
 
 // ConversationOf finds the conversation of a session, also of a draft that is open here.
@@ -83,7 +87,7 @@ func (c *Commands) ConversationOf(ctx context.Context, id session.SessionID) (se
 	if missing(err) {
 		return meta, portable.ConversationNotFound(string(id))
 	}
-	return meta, stored(err)
+	return meta, Stored(err)
 }
 
 // Show is a conversation as clients see it.
@@ -96,8 +100,8 @@ func missing(err error) bool {
 	return errors.Is(err, session.ErrNotFound) || protocol.KindOf(err) == protocol.SessionNotFound
 }
 
-// stored turns an error of the store into what is told.
-func stored(err error) error {
+// Stored turns an error of the store into what is told.
+func Stored(err error) error {
 	if _, ok := errors.AsType[*protocol.Error](err); ok || err == nil {
 		return err
 	}

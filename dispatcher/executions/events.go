@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
 )
@@ -26,46 +25,83 @@ func (r *Run) Page(ctx context.Context, after int64, n int) ([]portable.Event, e
 
 // Append adds the events of an entry of the execution that lie behind a cursor.
 func (r *Run) Append(ctx context.Context, out []portable.Event, e *session.Entry, after int64) ([]portable.Event, error) {
-	if e.PortableCount == 0 || e.PortableFirst+int64(e.PortableCount)-1 <= after {
-		return out, nil
-	}
-	c, err := r.context(ctx)
-	if err != nil {
-		return out, err
-	}
-	b, err := protocol.Decode(e)
-	if err != nil {
-		return out, stored(errors.Join(session.ErrCorrupt, err))
-	}
-	events, err := portable.Events(c, e, b)
-	if err != nil {
-		return out, err
-	}
-	for _, ev := range events {
-		if ev.Sequence > after {
-			out = append(out, ev)
-		}
-	}
-	return out, nil
+	err := r.each(ctx, e, after, func(ev *portable.Event) { out = append(out, *ev) })
+	return out, err
 }
 
-// context is what the events of the execution depend on beside their entries.
-func (r *Run) context(ctx context.Context) (*portable.Context, error) {
-	if r.told != nil {
-		return r.told, nil
-	}
-	rec, err := r.fold(ctx, func(*session.Entry, protocol.Body) bool { return true })
-	if err != nil {
-		return nil, err
-	}
-	c := rec.Context
-	c.Output = func() (string, error) {
+func (r *Run) each(ctx context.Context, e *session.Entry, after int64, see func(*portable.Event)) error {
+	c := &portable.Context{Execution: r.ID, Provider: r.provider, Workspace: r.Session.Workspace, Output: func() (string, error) {
 		whole, err := r.fold(context.WithoutCancel(ctx), nil)
 		if err != nil {
 			return "", err
 		}
 		return whole.Text(), nil
+	}}
+	if err := portable.Each(c, e, after, see); err != nil {
+		return Stored(errors.Join(session.ErrCorrupt, err))
 	}
-	r.told = &c
-	return r.told, nil
+	return nil
 }
+
+// PageEntries is how many entries a Feed reads at one time from the store.
+const PageEntries = 256
+
+// Feed reads an execution behind a cursor: from memory where its entries are recent, else from the store. It keeps its place and nothing else.
+// Not safe for concurrent use.
+type Feed struct {
+	run  *Run
+	s    *session.Session // nil: the store alone
+	from int64            // number of the last event that was read
+	seen session.Seq      // everything of the execution up to here was read; 0: not known
+}
+
+// Feed begins behind a cursor. s is the session of the execution, to be followed while it is open; nil reads the store alone.
+func (r *Run) Feed(s *session.Session, after int64) *Feed { return &Feed{run: r, s: s, from: after} }
+
+// Cursor is the number of the last event that was read.
+func (f *Feed) Cursor() int64 { return f.from }
+
+// Next hands over events behind the cursor, those of a page at most, and reports of how many entries; 0 when there are none now.
+func (f *Feed) Next(ctx context.Context, see func(*portable.Event)) (int, error) {
+	page, err := f.page(ctx)
+	for i := range page {
+		if err := f.run.each(ctx, &page[i], f.from, see); err != nil {
+			return i, err
+		}
+		f.from = lastNumber(&page[i])
+	}
+	return len(page), err
+}
+
+func (f *Feed) page(ctx context.Context) ([]session.Entry, error) {
+	for f.s != nil && f.seen > 0 {
+		es, _, ok := f.s.Recent(f.seen, 1024)
+		if !ok {
+			break // it lags: the store knows
+		}
+		if len(es) == 0 {
+			return nil, nil
+		}
+		f.seen = es[len(es)-1].Seq
+		var own []session.Entry
+		for i := range es {
+			if es[i].Turn == f.run.Turn && es[i].PortableCount > 0 && lastNumber(&es[i]) > f.from {
+				own = append(own, es[i])
+			}
+		}
+		if len(own) > 0 {
+			return own, nil
+		}
+	}
+	head := session.Seq(0)
+	if f.s != nil {
+		_, head, _ = f.s.Recent(1<<62, 1)
+	}
+	page, err := f.run.entries(ctx, f.from, PageEntries)
+	if err == nil && len(page) < PageEntries {
+		f.seen = head // what the store gave of later entries is told apart by its numbers
+	}
+	return page, err
+}
+
+func lastNumber(e *session.Entry) int64 { return e.PortableFirst + int64(e.PortableCount) - 1 }

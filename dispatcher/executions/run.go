@@ -16,8 +16,9 @@ type Run struct {
 	Turn    protocol.TurnID
 	Session session.Meta
 
-	all  *session.Sessions
-	told *portable.Context // of its events, once they were asked for
+	c        *Commands
+	provider string
+	first    session.Seq // its first entry
 }
 
 // Answer waits for what was asked for and tells the execution as that left it. It is to be called once.
@@ -25,7 +26,7 @@ type Answer func(ctx context.Context) (portable.Execution, error)
 
 // Find finds an execution by its id.
 func (c *Commands) Find(ctx context.Context, id string) (*Run, error) {
-	run := &Run{ID: id, all: c.cfg.Sessions}
+	run := &Run{ID: id, c: c}
 	turn, ok := portable.TurnID(id)
 	if !ok {
 		return nil, portable.ExecutionNotFound(id)
@@ -44,8 +45,13 @@ func (c *Commands) Find(ctx context.Context, id string) (*Run, error) {
 	case missing(err), err == nil && (len(first) == 0 || first[0].Kind != protocol.KindTurnAccepted): // a turn that only compacts is none
 		return nil, portable.ExecutionNotFound(id)
 	case err != nil:
-		return nil, stored(err)
+		return nil, Stored(err)
 	}
+	b, err := protocol.Decode(&first[0])
+	if err != nil {
+		return nil, Stored(errors.Join(session.ErrCorrupt, err))
+	}
+	run.first, run.provider = first[0].Seq, b.(*protocol.TurnAccepted).More.Provider
 	return run, nil
 }
 
@@ -76,7 +82,7 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 		}
 		return err
 	}
-	s, err := c.cfg.Sessions.Open(ctx, meta.ID)
+	s, err := c.open(ctx, meta.ID)
 	if err != nil {
 		return nil, gone(err)
 	}
@@ -87,38 +93,24 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 		if err != nil {
 			return portable.Execution{}, gone(err)
 		}
-		run := &Run{ID: portable.ExecutionPrefix + string(got.Turn), Turn: got.Turn, Session: meta, all: c.cfg.Sessions}
+		id := portable.ExecutionPrefix + string(got.Turn)
 		if got.Replayed {
+			run, err := c.Find(ctx, id)
+			if err != nil {
+				return portable.Execution{}, err
+			}
 			return run.Read(ctx)
 		}
-		return run.until(ctx, func(*session.Entry, protocol.Body) bool { return true }) // a new one is shown as it was created
+		acc := &protocol.TurnAccepted{} // a new one is shown as it was created
+		acc.More.Provider, acc.More.Input, acc.More.Config, acc.More.Capabilities = ask.Provider, ask.Input, ask.Config, ask.Capabilities
+		rec := portable.NewRecord(id, meta.ConversationID, meta.Workspace)
+		rec.Apply(&session.Entry{Time: got.Time, Turn: got.Turn}, acc)
+		return rec.Execution(), nil
 	}, nil
 }
 
 // Read tells the execution as it is now.
-func (r *Run) Read(ctx context.Context) (portable.Execution, error) {
-	rec, err := r.fold(ctx, nil)
-	if err != nil || rec.Ended() {
-		return told(rec, err)
-	}
-	s, err := r.Open(ctx) // a cancel on record has no event
-	if err != nil {
-		return portable.Execution{}, err
-	}
-	defer s.Close()
-	var open session.OpenExecution
-	var is bool
-	if err := s.InspectNow(ctx, func(v *session.View) { open, is = v.Execution(r.Turn) }); err != nil {
-		return portable.Execution{}, err
-	}
-	switch {
-	case !is: // it has just ended
-		return told(r.fold(ctx, nil))
-	case !open.Cancelling.IsZero():
-		rec.Cancelling(open.Cancelling)
-	}
-	return rec.Execution(), nil
-}
+func (r *Run) Read(ctx context.Context) (portable.Execution, error) { return told(r.fold(ctx, nil)) }
 
 // Artifacts lists what the execution made, in order.
 func (r *Run) Artifacts(ctx context.Context) ([]portable.Artifact, error) {
@@ -215,7 +207,7 @@ func pick(r *portable.ActionResponse, options []protocol.Option) (string, bool) 
 
 // Open opens the session of the execution. The caller holds a reference (Close).
 func (r *Run) Open(ctx context.Context) (*session.Session, error) {
-	s, err := r.all.Open(ctx, r.Session.ID)
+	s, err := r.c.open(ctx, r.Session.ID)
 	if missing(err) {
 		return nil, portable.ExecutionNotFound(r.ID)
 	}
@@ -237,36 +229,73 @@ func (r *Run) until(ctx context.Context, stop func(*session.Entry, protocol.Body
 // fold reads the execution from its log, up to the entry that stop is true for; nil reads all of it.
 func (r *Run) fold(ctx context.Context, stop func(*session.Entry, protocol.Body) bool) (*portable.Record, error) {
 	rec := portable.NewRecord(r.ID, r.Session.ConversationID, r.Session.Workspace)
-	for after := int64(0); ; {
-		page, err := r.entries(ctx, after, 1024)
+	err := r.facts(ctx, func(e *session.Entry, b protocol.Body) bool {
+		if e.Kind == protocol.KindCancelRequested { // it has no event, but a state
+			rec.Cancelling(e.Time)
+		} else if e.PortableCount > 0 {
+			rec.Apply(e, b)
+		}
+		return stop != nil && stop(e, b)
+	})
+	return rec, err
+}
+
+// facts hands over the facts of the execution that its objects are made of, in order, until see has enough or the execution has ended. Between
+// them may lie a million pieces of text, which are not read.
+func (r *Run) facts(ctx context.Context, see func(*session.Entry, protocol.Body) bool) error {
+	after := r.first - 1
+	for n := 8; ; n = min(4*n, 512) { // most executions are short
+		page, err := r.c.cfg.Sessions.Store().Read(ctx, r.Session.ID, after, n, protocol.ViewFacts)
+		if missing(err) {
+			return portable.ExecutionNotFound(r.ID)
+		}
 		if err != nil {
-			return nil, err
+			return Stored(err)
 		}
 		for i := range page {
 			e := &page[i]
-			after = e.PortableFirst + int64(e.PortableCount) - 1
-			if !portable.Matters(e.Kind) {
+			after = e.Seq
+			if e.Turn != r.Turn || !portable.Matters(e.Kind) && e.Kind != protocol.KindCancelRequested {
 				continue
 			}
 			b, err := protocol.Decode(e)
 			if err != nil {
-				return nil, stored(errors.Join(session.ErrCorrupt, err))
+				return Stored(errors.Join(session.ErrCorrupt, err))
 			}
-			rec.Apply(e, b)
-			if stop != nil && stop(e, b) {
-				return rec, nil
+			if see(e, b) || e.Kind.Info().Terminal {
+				return nil
 			}
 		}
-		if len(page) < 1024 {
-			return rec, nil
+		if len(page) < n {
+			return nil
 		}
 	}
 }
 
+// ChangedFile finds the file behind an artifact that is a change of a file: its absolute path and its media type; "" for any other artifact.
+// What a provider says of its own artifacts names no file.
+func (r *Run) ChangedFile(ctx context.Context, artifact string) (path, media string, err error) {
+	rec := portable.NewRecord(r.ID, r.Session.ConversationID, r.Session.Workspace)
+	err = r.facts(ctx, func(e *session.Entry, b protocol.Body) bool {
+		rec.Apply(e, b)
+		if change, ok := b.(*protocol.FileChange); ok && change.More.First {
+			all := rec.Artifacts()
+			if made := all[len(all)-1]; made.ID == artifact {
+				path, media = change.FilePath, made.MediaType
+			}
+		}
+		return path != ""
+	})
+	return path, media, err
+}
+
+// Provider names the provider that answers the execution.
+func (r *Run) Provider() string { return r.provider }
+
 func (r *Run) entries(ctx context.Context, after int64, n int) ([]session.Entry, error) {
-	page, err := r.all.Store().ReadTurn(ctx, r.Turn, after, n)
+	page, err := r.c.cfg.Sessions.Store().ReadTurn(ctx, r.Turn, after, n)
 	if missing(err) {
 		return nil, portable.ExecutionNotFound(r.ID)
 	}
-	return page, stored(err)
+	return page, Stored(err)
 }

@@ -94,7 +94,7 @@ func (x *exchange) preflight() bool {
 	h := x.w.Header()
 	h.Set("Access-Control-Allow-Methods", "GET, POST")
 	h.Set("Access-Control-Allow-Headers", "authorization, content-type, last-event-id, range, rind-workspace")
-	x.w.WriteHeader(http.StatusNoContent)
+	x.status(http.StatusNoContent)
 	return true
 }
 

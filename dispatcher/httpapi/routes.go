@@ -9,8 +9,9 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// route is one path and what it answers. In a pattern "*" stands for one id; "*:verb" for an id with a verb behind it.
+// route is one path and what it answers. In a pattern "{name}" stands for one id; "{name}:verb" for an id with a verb behind it.
 type route struct {
+	name    string // method and path, as the contract writes it
 	method  string
 	pattern []string
 	run     func(x *exchange) error
@@ -18,7 +19,7 @@ type route struct {
 	stops   bool // refused while draining
 }
 
-// routes of docs/protocol/portable-2026-09-02.md section 2.
+// routes of docs/protocol/portable-2026-09-02.md sections 2 and 2.1.
 var routes []route
 
 func init() {
@@ -32,15 +33,20 @@ func init() {
 		{"GET", "/v1/runtime", (*exchange).describe, false, false},
 		{"GET", "/v1/runtime/capabilities", (*exchange).capabilities, false, false},
 		{"POST", "/v1/conversations", (*exchange).createConversation, false, true},
-		{"GET", "/v1/conversations/*", (*exchange).readConversation, false, false},
+		{"GET", "/v1/conversations/{id}", (*exchange).readConversation, false, false},
 		{"POST", "/v1/executions", (*exchange).startExecution, false, true},
-		{"POST", "/v1/executions/*:cancel", (*exchange).cancelExecution, false, false},
-		{"GET", "/v1/executions/*", (*exchange).readExecution, false, false},
-		{"GET", "/v1/executions/*/artifacts", (*exchange).listArtifacts, false, false},
-		{"GET", "/v1/executions/*/events", (*exchange).listEvents, false, false},
-		{"POST", "/v1/executions/*/actions/*:respond", (*exchange).respondAction, false, false},
+		{"POST", "/v1/executions/{id}:cancel", (*exchange).cancelExecution, false, false},
+		{"GET", "/v1/executions/{id}", (*exchange).readExecution, false, false},
+		{"GET", "/v1/executions/{id}/artifacts", (*exchange).listArtifacts, false, false},
+		{"GET", "/v1/executions/{id}/events", (*exchange).listEvents, false, false},
+		{"POST", "/v1/executions/{id}/actions/{actionId}:respond", (*exchange).respondAction, false, false},
+		{"GET", "/openapi.json", (*exchange).describeAPI, false, false},
+		{"GET", "/rind/v1/conversations", (*exchange).listConversations, false, false},
+		{"GET", "/rind/v1/executions", (*exchange).listExecutions, false, false},
+		{"GET", "/rind/v1/executions/{id}/artifacts/{artifactId}/content", (*exchange).artifactContent, false, false},
+		{"GET", "/rind/v1/metrics", (*exchange).metrics, false, false},
 	} {
-		routes = append(routes, route{r.method, strings.Split(r.path[1:], "/"), r.run, r.open, r.stops})
+		routes = append(routes, route{r.method + " " + r.path, r.method, strings.Split(r.path[1:], "/"), r.run, r.open, r.stops})
 	}
 }
 
@@ -82,19 +88,19 @@ func (r *route) match(segments []string) ([]string, bool) {
 	}
 	var args []string
 	for i, p := range r.pattern {
-		id, isID := strings.CutPrefix(p, "*")
+		verb := p[strings.IndexByte(p, '}')+1:]
 		switch {
-		case !isID:
+		case verb == p:
 			if segments[i] != p {
 				return nil, false
 			}
-		case id == "": // a colon in an id belongs to a verb, and this one is not known
+		case verb == "": // a colon in an id belongs to a verb, and this one is not known
 			if segments[i] == "" || strings.Contains(segments[i], ":") {
 				return nil, false
 			}
 			args = append(args, segments[i])
 		default:
-			s, ok := strings.CutSuffix(segments[i], id)
+			s, ok := strings.CutSuffix(segments[i], verb)
 			if !ok {
 				return nil, false
 			}

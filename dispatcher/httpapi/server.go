@@ -49,6 +49,10 @@ type Config struct {
 	Log        *slog.Logger
 	ErrorID    func(err error) string
 	Ping       time.Duration // between comments on a stream without events; 0 is 15 s
+	Stall      time.Duration // how long a write may make no progress; 0 is 30 s
+	// OpenFile opens a regular file of a workspace, by an absolute path, within the workspace only. nil: no contents are served.
+	OpenFile   func(workspace, path string) (File, error)
+	StoreBytes func() int64 // size of the store's files; nil tells none
 }
 
 // Server is a http.Handler. Safe for concurrent use.
@@ -61,11 +65,12 @@ type Server struct {
 	closed   bool
 	end      chan struct{} // closed when streams are to end
 	srv      *http.Server
+	traffic  traffic
 }
 
 // Commands are what the server answers with.
 func (c *Config) Commands() *executions.Commands {
-	return executions.New(executions.Config{Sessions: c.Sessions, Providers: c.Providers, Version: c.Version, Tools: c.Tools})
+	return executions.New(executions.Config{Sessions: c.Sessions, Providers: c.Providers, Version: c.Version, Tools: c.Tools, Keep: true})
 }
 
 // New makes a server.
@@ -78,6 +83,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Ping == 0 {
 		cfg.Ping = pingEvery
+	}
+	if cfg.Stall == 0 {
+		cfg.Stall = writeTime
 	}
 	s := &Server{cfg: cfg, commands: cfg.Commands(), end: make(chan struct{})}
 	s.srv = s.http()
@@ -104,11 +112,13 @@ type exchange struct {
 	r    *http.Request
 	args []string // the ids of the path
 	text json.RawMessage
+	name string // of the route
+	done bool   // the status was written
 }
 
 // ServeHTTP implements http.Handler: the pipeline of section 1.1, the first failure answers.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{s: s, w: w, r: r}
+	x := &exchange{s: s, w: w, r: r, name: "other"}
 	defer func() {
 		if p := recover(); p != nil {
 			if p == http.ErrAbortHandler {
@@ -118,7 +128,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTime))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.cfg.Stall))
 	if err := x.serve(); err != nil {
 		x.fail(err)
 	}
@@ -132,6 +142,9 @@ func (x *exchange) serve() error {
 		return nil
 	}
 	rt, args := find(x.r.URL.EscapedPath())
+	if rt != nil {
+		x.name = rt.name
+	}
 	if rt == nil || !rt.open {
 		if err := x.authenticate(); err != nil {
 			return err
@@ -163,15 +176,27 @@ func (x *exchange) answer(status int, v any) error {
 	if err != nil {
 		return err
 	}
+	return x.write(status, "application/json", body)
+}
+
+// write answers with a body that is whole.
+func (x *exchange) write(status int, contentType string, body []byte) error {
 	h := x.w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.w.WriteHeader(status)
+	x.status(status)
 	if x.r.Method != http.MethodHead {
 		_, _ = x.w.Write(body) // who left is told nothing
 	}
 	return nil
+}
+
+// status writes the headers.
+func (x *exchange) status(status int) {
+	x.done = true
+	x.s.traffic.count(x.name, status)
+	x.w.WriteHeader(status)
 }
 
 // fail answers with an error.
@@ -188,6 +213,9 @@ func (x *exchange) fail(err error) {
 		x.w.Header().Set("WWW-Authenticate", `Bearer realm="rind"`)
 	case portable.TooLarge:
 		x.w.Header().Set("Connection", "close")
+	}
+	if x.done { // too late for an answer
+		panic(http.ErrAbortHandler)
 	}
 	_ = x.answer(e.HTTPStatus(), e)
 }

@@ -206,3 +206,37 @@ func TestEveryCodeHasAStatusAndUnknownErrorsTellNothing(t *testing.T) {
 		t.Errorf("told %+v", e)
 	}
 }
+
+// What is read without decoding is word for word what decoding gives, whatever stands in the text.
+func TestEachTellsPiecesOfTextWordForWordAsEvents(t *testing.T) {
+	c := &Context{Execution: sampleExecution, Provider: "agent", Workspace: "/w"}
+	for _, text := range []string{"", "plain", `a "quoted" \ text`, `","text":"b`, `\","text":"`, "\u0000\u2028<&>", "line\nend", "emoji 🙂", `}`, `"}`} {
+		for _, separator := range []bool{false, true} {
+			d := &protocol.AssistantDelta{Text: text}
+			d.More.Separator = separator
+			for _, e := range entries(t, []protocol.Body{&protocol.TurnAccepted{}, d})[1:] {
+				want, err := Events(c, &e, d)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, fast := deltaText(&e); !fast {
+					t.Errorf("%q is decoded", text)
+				}
+				for after := int64(0); after <= want[len(want)-1].Sequence; after++ {
+					var got, full []byte
+					if err := Each(c, &e, after, func(ev *Event) { got = append(ev.Append(got), '\n') }); err != nil {
+						t.Fatal(err)
+					}
+					for _, ev := range want {
+						if ev.Sequence > after {
+							full = append(append(full, protocol.MustMarshal(ev)...), '\n')
+						}
+					}
+					if !bytes.Equal(got, full) {
+						t.Errorf("%q behind %d: %s, want %s", text, after, got, full)
+					}
+				}
+			}
+		}
+	}
+}

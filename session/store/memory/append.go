@@ -105,7 +105,8 @@ func (b *Backing) track(id session.SessionID, e *session.Entry) {
 	}
 	t := b.turns[e.Turn]
 	if t == nil {
-		t = &turn{session: id}
+		b.lastTurn++
+		t = &turn{session: id, place: b.lastTurn}
 		b.turns[e.Turn] = t
 	}
 	if e.Kind == protocol.KindTurnAccepted {

@@ -20,6 +20,7 @@ type Backing struct {
 	mu       sync.Mutex
 	sessions map[session.SessionID]*record
 	turns    map[session.TurnID]*turn
+	lastTurn int64
 	letters  map[int64]*session.Letter
 	nextID   int64
 	alive    map[string]bool
@@ -42,6 +43,7 @@ type turn struct {
 	session  session.SessionID
 	portable bool
 	ended    time.Time
+	place    int64
 }
 
 type usage struct {

@@ -87,6 +87,22 @@ func (s *Store) TurnSession(_ context.Context, id session.TurnID) (session.Sessi
 	return t.session, nil
 }
 
+// Turns implements session.Log.
+func (s *Store) Turns(_ context.Context, q session.TurnQuery) ([]session.TurnPlace, error) {
+	if err := s.enter(false); err != nil {
+		return nil, err
+	}
+	defer s.b.mu.Unlock()
+	var out []session.TurnPlace
+	for id, t := range s.b.turns {
+		if (q.Before == 0 || t.place < q.Before) && (q.Session == "" || q.Session == t.session) && s.b.sessions[t.session] != nil {
+			out = append(out, session.TurnPlace{Turn: id, Session: t.session, Place: t.place, Ended: !t.ended.IsZero()})
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Place > out[j].Place })
+	return out[:min(len(out), q.Limit)], nil
+}
+
 func (b *Backing) describe(r *record) session.Meta {
 	m := r.meta
 	m.OwnerAlive = m.Owner != "" && b.alive[m.Owner]

@@ -91,6 +91,40 @@ func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Meta, 
 	return f.metas, next, nil
 }
 
+// Turns implements session.Log.
+func (s *Store) Turns(ctx context.Context, q session.TurnQuery) ([]session.TurnPlace, error) {
+	db, err := s.db(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if q.Before == 0 {
+		q.Before = 1 << 62
+	}
+	where, args := "t.id < ?", []any{q.Before}
+	if q.Session != "" {
+		where += " AND t.session = (SELECT id FROM sessions WHERE session = ?)"
+		args = append(args, string(q.Session))
+	}
+	out, err := retry(ctx, func() ([]session.TurnPlace, error) {
+		rows, err := db.QueryContext(ctx, "SELECT t.id, t.turn, s.session, t.ended IS NOT NULL FROM turns t JOIN sessions s ON s.id = t.session WHERE "+where+
+			" ORDER BY t.id DESC LIMIT ?", append(args, q.Limit)...)
+		if err != nil {
+			return nil, err
+		}
+		defer rows.Close()
+		var out []session.TurnPlace
+		for rows.Next() {
+			var t session.TurnPlace
+			if err := rows.Scan(&t.Place, &t.Turn, &t.Session, &t.Ended); err != nil {
+				return nil, err
+			}
+			out = append(out, t)
+		}
+		return out, rows.Err()
+	})
+	return out, s.fault("list", err)
+}
+
 // Usage implements session.Log.
 func (s *Store) Usage(ctx context.Context, since time.Time) (session.UsageReport, error) {
 	var rep session.UsageReport

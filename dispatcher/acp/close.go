@@ -54,7 +54,7 @@ func (c *Conn) cancel(s *session.Session) []*call {
 				s.Cancel(session.CancelRequest{Surface: "acp"}, ignore)
 			}
 		case !t.Started, t.Surface == protocol.SurfacePortable, c.d.isCovered(t.ID):
-		case !v.Hosted && t.Origin == protocol.OriginUser && v.Alive() && !v.TurnState().Waiting: // a prompt of another process
+		case !v.Hosted && t.Origin == protocol.OriginUser && v.Alive(): // a prompt of another process, which may be waiting for consent
 		default:
 			s.Cancel(session.CancelRequest{Turn: t.ID, Surface: "acp"}, ignore)
 		}
@@ -93,6 +93,17 @@ func (c *Conn) release(id session.SessionID) *opened {
 	o := c.open[id]
 	delete(c.open, id)
 	return o
+}
+
+// keep puts a session back that was released; false when it was opened anew meanwhile.
+func (c *Conn) keep(o *opened) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[o.s.ID] != nil {
+		return false
+	}
+	c.open[o.s.ID] = o
+	return true
 }
 
 // sessionClose cancels, waits for the last fact, lets go and answers.
@@ -155,6 +166,10 @@ func sessionDelete(k *call) {
 		var err error
 		if protocol.ValidSessionID(string(id)) {
 			err = c.d.cfg.Sessions.Delete(ctx, id)
+		}
+		if o != nil && protocol.KindOf(err) == protocol.SessionBusy && c.keep(o) { // refused: it is there, and open here as before
+			k.fail(err)
+			return
 		}
 		if o != nil {
 			c.out.Unfollow(string(id))

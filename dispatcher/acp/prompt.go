@@ -305,8 +305,22 @@ func enqueue(mode string) func(k *call) {
 				}
 			}
 			o.s.Enqueue(mode, strings.Join(words, "\n"), session.TurnID(turn), func(r session.InputResult, err error) {
+				if protocol.KindOf(err) == protocol.TurnNotActive && k.runsElsewhere(o.s, err) {
+					return
+				}
 				k.settle(acp.Queued{ID: r.ID, Mode: r.Mode, Pending: r.Pending}, err)
 			})
 		})
 	}
+}
+
+// runsElsewhere answers an input for a turn that does not run here: with -32050 when another process runs it, else with err. It reports whether the
+// call is answered, now or in a moment.
+func (k *call) runsElsewhere(s *session.Session, err error) bool {
+	return s.Inspect(func(v *session.View) {
+		if v.Serial != nil && !v.Hosted && v.Alive() {
+			err = protocol.Errorf(protocol.SessionBusy, "Session is in use by another process.")
+		}
+		k.fail(err)
+	})
 }

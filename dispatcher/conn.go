@@ -39,6 +39,8 @@ type Conn struct {
 	gone        chan struct{}
 	once        sync.Once
 	asks        questions
+
+	claims claims // executions that are followed
 }
 
 func newConn(d *RuntimeDispatcher, in io.Reader, out io.Writer) *Conn {
@@ -230,7 +232,8 @@ func (k *call) at(id session.SessionID, seq session.Seq, result any, err error) 
 	if !k.once() || k.req.ID == nil {
 		return
 	}
-	k.c.out.Hold(&outlet.Hold{Stream: string(id), Seq: seq, ID: string(k.req.ID), Append: k.c.out.answer(func(int64) protocol.Reply {
+	watched := func(outlet.Stream) bool { return k.c.claims.before(id, seq) } // nothing of a turn comes behind the answer to its prompt
+	k.c.out.Hold(&outlet.Hold{Stream: string(id), Seq: seq, ID: string(k.req.ID), Until: watched, Append: k.c.out.answer(func(int64) protocol.Reply {
 		if err != nil {
 			return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
 		}

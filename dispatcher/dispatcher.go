@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/frame"
@@ -58,6 +59,8 @@ type Config struct {
 
 	Auth    Auth    // nil: nobody logs in here
 	Folders Folders // nil: folders have no defaults here
+
+	Executions *executions.Commands // nil: there are no providers
 }
 
 // RuntimeDispatcher serves connections. Safe for concurrent use.
@@ -92,6 +95,9 @@ func New(cfg Config) *RuntimeDispatcher {
 	}
 	if cfg.Resolve == nil {
 		cfg.Resolve = func(p string) (string, error) { return p, nil }
+	}
+	if cfg.Executions == nil {
+		cfg.Executions = executions.New(executions.Config{Sessions: cfg.Sessions, Version: cfg.Version})
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -78,12 +78,13 @@ func (c *Conn) unfollow(id session.SessionID) bool { return c.out.Unfollow(strin
 
 // subscribed lists the sessions followed, sorted.
 func (c *Conn) subscribed() []session.SessionID {
-	keys := c.out.Streams()
-	slices.Sort(keys)
-	ids := make([]session.SessionID, len(keys))
-	for i, key := range keys {
-		ids[i] = session.SessionID(key)
+	ids := []session.SessionID{}
+	for _, key := range c.out.Streams() {
+		if _, ok := isWatch(key); !ok {
+			ids = append(ids, session.SessionID(key))
+		}
 	}
+	slices.Sort(ids)
 	return ids
 }
 

@@ -198,7 +198,7 @@ type line struct {
 type fault struct {
 	Type    string
 	Message string
-	Code    int // of JSON-RPC
+	Code    int `json:"-"` // of JSON-RPC
 }
 
 func (l *line) has(name string) bool { return l.eventType == name }

@@ -53,6 +53,15 @@ func init() {
 		"rind/command/execute":           execute,
 		"rind/user-question/respond":     takes(answerQuestion),
 		"rind/approval/respond":          takes(answerApproval),
+		"rind/runtime/describe":          runtimeDescribe,
+		"rind/conversation/create":       conversationCreate,
+		"rind/conversation/read":         conversationRead,
+		"rind/execution/start":           executionStart,
+		"rind/execution/read":            executionRead,
+		"rind/execution/cancel":          executionCancel,
+		"rind/execution/events":          executionEvents,
+		"rind/execution/artifacts":       executionArtifacts,
+		"rind/action/respond":            actionRespond,
 		"rind/task/list":                 takes(taskList),
 		"rind/task/read":                 takes(taskRead),
 		"rind/task/wait":                 takes(taskWait),
@@ -117,7 +126,7 @@ func methodNames() []string {
 var capabilities = []string{
 	"sessions", "models", "rind/commands", "rind/compaction", "rind/context", "rind/user-questions", "rind/steering", "rind/follow-up", "rind/input-retrieval",
 	"rind/session-subscriptions", "rind/files", "rind/request-completion", "rind/approvals", "rind/event-log", "rind/idempotency", "rind/prompt-queue",
-	"rind/input-fate", "rind/goals", "rind/tasks", "rind/backgrounds", "rind/auth",
+	"rind/input-fate", "rind/goals", "rind/tasks", "rind/backgrounds", "rind/auth", "rind/executions",
 }
 
 // session finds the session a request is for: named, or the connection's current one.

@@ -182,13 +182,9 @@ func authLogin(k *call, p *rindv2.LoginParams) {
 
 // loginProgress tells the client that asked where its login is. It is no event of a session.
 func (c *Conn) loginProgress(provider, message string) {
-	c.out.event(protocol.Envelope{Method: rindv2.MethodAuthUpdate, Event: protocol.MustMarshal(struct {
-		Type       string `json:"type"`
-		TS         string `json:"ts"`
-		EventID    string `json:"event_id"`
-		ProviderID string `json:"provider_id"`
-		Message    string `json:"message"`
-	}{"login_progress", protocol.FormatTime(c.d.cfg.Now().UTC()), protocol.RandomIDs{}.Hex32(), provider, message})})
+	c.out.event(protocol.Envelope{Method: rindv2.MethodAuthUpdate, Event: protocol.MustMarshal(rindv2.LoginProgress{
+		Type: "login_progress", TS: protocol.FormatTime(c.d.cfg.Now().UTC()), EventID: protocol.RandomIDs{}.Hex32(), ProviderID: provider, Message: message,
+	})})
 }
 
 func authLogout(k *call, p *rindv2.LogoutParams) {

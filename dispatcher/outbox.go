@@ -40,6 +40,12 @@ func (o *Outbox) unread(key string, err error, last bool) {
 	if !last {
 		return
 	}
+	if execution, ok := isWatch(key); ok {
+		o.event(protocol.Envelope{Event: o.conn.d.loose("notice", "", protocol.Notice{
+			Severity: "error", Title: "The log of " + execution + " cannot be read; it is not followed any more. Run rind doctor, then ask for its events.",
+		})})
+		return
+	}
 	id := session.SessionID(key)
 	o.event(protocol.Envelope{Session: id, Event: o.conn.d.loose("notice", id, protocol.Notice{
 		Severity: "error", Title: "The log of this session cannot be read; its events are not followed any more. Run rind doctor, then replay it.",

@@ -106,7 +106,9 @@ func TestEveryLineOfTheTranscriptsIsOfTheSchema(t *testing.T) {
 			case l.Kind == "request":
 				ref = "#/$defs/RequestLine"
 			case l.Kind == "event" && l.Method == rindv2.MethodAuthUpdate:
-				continue // no line of a session
+				ref = "#/$defs/AuthUpdateLine"
+			case l.Kind == "event" && l.Method == rindv2.MethodExecution:
+				ref = "#/$defs/ExecutionLine"
 			case l.Kind == "event":
 				ref = "#/$defs/EventLine"
 			}

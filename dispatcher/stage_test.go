@@ -8,6 +8,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/consent"
@@ -66,6 +67,9 @@ func (s *stage) launch(t failer, w *world, instance string) *process {
 	p.d = dispatcher.New(dispatcher.Config{
 		Sessions: p.all, Workspace: s.workspace(), Version: "0.0.0",
 		Guide: guide, Policy: policy, Auth: keys{}, Folders: &folders{},
+		Executions: executions.New(executions.Config{
+			Sessions: p.all, Version: "0.0.0", Providers: []executions.Provider{executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0")},
+		}),
 		Setup: func() dispatcher.Setup { return dispatcher.Setup{SettingsFound: true} },
 		Providers: func() []rindv2.Provider {
 			return []rindv2.Provider{{ID: "play", Name: "play", Methods: []string{"api_key"}, Configured: true, Source: "none"}}

@@ -328,7 +328,7 @@ func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
 }
 
 func (s *Session) delete(done func(error)) {
-	if s.lane.busy() {
+	if s.lane.busy() || s.exec.busy() {
 		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 		return
 	}
@@ -348,7 +348,7 @@ func (s *Session) delete(done func(error)) {
 			done(err)
 			return
 		}
-		if !s.lane.free() {
+		if !s.lane.free() || s.exec.busy() {
 			done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 			return
 		}

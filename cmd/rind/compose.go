@@ -191,6 +191,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 		OnEnd: rt.children.Refuse, Forgot: rt.hosts.Forget, ErrorID: func(err error) string { return rt.record.ErrorID(err) },
 	})
 	rt.hosts.Attach(rt.all)
+	rt.all.SetExecutions(session.ExecutionOptions{Mask: rt.record.Redact})
 	return nil
 }
 

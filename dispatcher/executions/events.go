@@ -23,6 +23,49 @@ func (r *Run) Page(ctx context.Context, after int64, n int) ([]portable.Event, e
 	return out, nil
 }
 
+// Part is a part of the events of an execution.
+type Part struct {
+	Events []portable.Event
+	Cursor int64       // number of the last one, or where the part begins
+	Seq    session.Seq // of the entry before the last one's: what lies behind it has the events behind the part. 0 when there are none
+}
+
+// Part reads up to limit events behind a cursor. It ends early, but not empty, where the next event would make it larger than bytes.
+func (r *Run) Part(ctx context.Context, after int64, limit, bytes int) (Part, error) {
+	p := Part{Events: []portable.Event{}, Cursor: after}
+	for {
+		entries, err := r.entries(ctx, p.Cursor, min(limit-len(p.Events), 256))
+		if err != nil || len(entries) == 0 {
+			return p, err
+		}
+		for i := range entries {
+			events, err := r.Append(ctx, nil, &entries[i], p.Cursor)
+			if err != nil {
+				return p, err
+			}
+			for _, e := range events {
+				bytes -= len(e.Data) + len(e.ID) + len(e.ExecutionID) + len(e.Type) + len(e.Time)
+				if len(p.Events) == limit || bytes < 0 && len(p.Events) > 0 {
+					return p, nil
+				}
+				p.Events, p.Cursor, p.Seq = append(p.Events, e), e.Sequence, entries[i].Seq-1
+			}
+		}
+		if len(p.Events) == limit {
+			return p, nil
+		}
+	}
+}
+
+// Ended reports whether there will be no more events behind a part: its last one, or one before it, is the terminal one.
+func (r *Run) Ended(ctx context.Context, p *Part) (bool, error) {
+	if n := len(p.Events); n > 0 {
+		return portable.Terminal(p.Events[n-1].Type), nil
+	}
+	rec, err := r.fold(ctx, nil)
+	return err == nil && rec.Ended(), err
+}
+
 // Append adds the events of an entry of the execution that lie behind a cursor.
 func (r *Run) Append(ctx context.Context, out []portable.Event, e *session.Entry, after int64) ([]portable.Event, error) {
 	err := r.each(ctx, e, after, func(ev *portable.Event) { out = append(out, *ev) })

@@ -41,6 +41,13 @@ var statuses = map[Code]int{
 	Unavailable: http.StatusServiceUnavailable,
 }
 
+// types is the one table of codes and types of errors on lines (section 13). What is not in it does not happen there.
+var types = map[Code]protocol.ErrorKind{
+	Validation: protocol.InvalidRequest, NotFound: protocol.NotFound, NoProvider: protocol.NotFound, NoAction: protocol.NotFound,
+	KeyConflict: protocol.Conflict, ActionResolved: protocol.Conflict, InvalidState: protocol.Conflict, Unsupported: protocol.Unsupported,
+	Unavailable: protocol.Unavailable,
+}
+
 // kinds is the one table of what the runtime's errors are answered with. The text is that of section 3 where it names one; an empty text
 // keeps the error's own, which is fit for a client.
 var kinds = map[protocol.ErrorKind]struct {
@@ -81,6 +88,19 @@ func (e *Error) HTTPStatus() int {
 		return e.Status
 	}
 	return statuses[e.Code]
+}
+
+// Line is the error as an answer on a line: {type, message, code, details?} (section 13). INTERNAL_ERROR is for the caller to word.
+func (e *Error) Line() *protocol.Error {
+	kind, ok := types[e.Code]
+	if !ok {
+		kind = protocol.InternalError
+	}
+	details := map[string]any{"code": e.Code}
+	if e.Details != nil {
+		details["details"] = e.Details
+	}
+	return &protocol.Error{Kind: kind, Message: e.Message, Details: details, Cause: e}
 }
 
 // newError makes an error; id, where there is one, is put behind the text, at most 200 characters of it.

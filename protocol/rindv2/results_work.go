@@ -209,8 +209,3 @@ type FileWritten struct {
 	Path string `json:"path"`
 	Size int    `json:"size"`
 }
-
-// Portable is an object of the portable protocol (docs/protocol/portable-2026-09-02.md), described there.
-type Portable struct {
-	_ struct{} `wire:"Object"`
-}

@@ -93,6 +93,10 @@ func describe() *shapes {
 		Compaction{},
 		protocol.BackgroundWait{},
 		protocol.Choice{},
+		Conversation{},
+		ExecutionLine{},
+		ExecutionArtifact{},
+		AuthUpdateLine{},
 	} {
 		s.of(reflect.TypeOf(v))
 	}

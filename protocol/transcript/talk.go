@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -77,6 +78,7 @@ type Conn struct {
 type line struct {
 	raw      []byte
 	Kind     string          `json:"kind"`
+	Method   string          `json:"method"`
 	ID       json.RawMessage `json:"request_id"`
 	Sequence int64           `json:"sequence"`
 	Turn     string          `json:"turn_id"`
@@ -123,10 +125,11 @@ func (c *Conn) Said(lines [][]byte, due []string) bool {
 }
 
 // Order brings lines, all that came between two rows of a talk, into the form a transcript keeps, whatever came first: answers that may
-// overtake events stand first, each answer to a prompt right behind its turn's terminal, and pieces of one text are one. The error says what
+// overtake events stand first, each answer to a prompt right behind its turn's terminal, lines of executions behind those of their sessions, and
+// pieces of one text are one. The error says what
 // no order makes right: a sequence with a gap, an answer before its turn's terminal.
 func (c *Conn) Order(lines [][]byte) ([][]byte, error) {
-	var first, rest []line
+	var first, rest, executions []line
 	var fault error
 	from := len(c.said)
 	for _, raw := range lines {
@@ -148,6 +151,8 @@ func (c *Conn) Order(lines [][]byte) ([][]byte, error) {
 			method = c.methods[string(l.ID)]
 		}
 		switch {
+		case l.Method == "execution/event":
+			executions = append(executions, l)
 		case l.Event.Type == "prompt_queued", l.Kind == "response" && method != "session/prompt" && method != "session/replay" && method != "shutdown":
 			first = append(first, l)
 		case method == "session/prompt" && l.Error == nil && l.Result.Turn != "" && l.Result.Outcome != "waiting":
@@ -160,7 +165,7 @@ func (c *Conn) Order(lines [][]byte) ([][]byte, error) {
 		}
 	}
 	var out [][]byte
-	for _, l := range append(first, rest...) {
+	for _, l := range slices.Concat(first, rest, executions) {
 		if n := len(out); n > 0 && Merges(out[n-1], l.raw) {
 			out[n-1] = Joined(out[n-1], l.raw)
 			continue

@@ -25,6 +25,8 @@ var (
 	preamble  = regexp.MustCompile(`("id":"system","ts":"[^"]*","role":"system","content":)"(?:[^"\\]|\\.)*"`)
 	offered   = regexp.MustCompile(`(There is no tool [^.]*\. Tools: )[^.]*\.`)
 	liveUsage = regexp.MustCompile(`("files":\[[^\]]*\],"context_usage_percent":)[0-9.e-]+`)
+	used      = regexp.MustCompile(`"((?:input|output|total)Tokens)":[0-9]+`)
+	changed   = regexp.MustCompile(`"file-[0-9a-f]{16}"`)
 	renamed   = regexp.MustCompile(`call_[0-9a-f]{24}\b`)
 	quoted    = regexp.MustCompile(`"(<cursor[0-9]+>)"`)
 	named     = regexp.MustCompile(`<[a-z_]+[0-9]+>`)
@@ -52,6 +54,8 @@ func (n *Names) Stable(line string) string {
 	if strings.Contains(s, `"anchor":"estimate"`) {
 		s = estimated.ReplaceAllString(s, `"$1":"<n>"`)
 	}
+	s = used.ReplaceAllString(s, `"$1":"<n>"`)
+	s = changed.ReplaceAllString(s, `"file-<path>"`)
 	s = liveUsage.ReplaceAllString(s, `$1"<n>"`)
 	s = preamble.ReplaceAllString(s, `$1"…"`)
 	s = offered.ReplaceAllString(s, "$1….")

@@ -83,6 +83,13 @@ export interface AuthPromptParams {
   options: string[];
 }
 
+export interface AuthUpdateLine {
+  kind: "event";
+  method: "rind/auth/update";
+  sequence: number;
+  event: LoginProgress;
+}
+
 export interface BackgroundItem {
   bg_id: string;
   status: string;
@@ -223,6 +230,12 @@ export interface ContextInspect {
   latest_usage: Stats | null;
 }
 
+export interface Conversation {
+  id: string;
+  createdAt: string;
+  metadata: Record<string, unknown>;
+}
+
 export interface ConversationCreateParams {
   metadata?: Record<string, unknown>;
 }
@@ -230,6 +243,11 @@ export interface ConversationCreateParams {
 export interface ConversationReadParams {
   conversation_id?: string;
   session_id?: string;
+}
+
+export interface ConversationResult {
+  conversation: Conversation;
+  session_id: string;
 }
 
 export interface CreateParams {
@@ -286,9 +304,53 @@ export interface EventLine {
   event: Event;
 }
 
+export interface Execution {
+  id: string;
+  conversationId: string;
+  providerId: string;
+  state: "queued" | "starting" | "running" | "awaiting_approval" | "awaiting_input" | "cancelling" | "succeeded" | "failed" | "cancelled";
+  input: string;
+  requiredCapabilities: string[];
+  effectiveConfig: Record<string, unknown>;
+  createdAt: string;
+  updatedAt: string;
+  startedAt?: string;
+  endedAt?: string;
+  finalOutput?: string;
+  error?: ExecutionError;
+}
+
+export interface ExecutionArtifact {
+  id: string;
+  name: string;
+  mediaType: string;
+  uri?: string;
+  metadata: Record<string, unknown>;
+  executionId: string;
+  createdAt: string;
+}
+
+export interface ExecutionArtifacts {
+  artifacts: ExecutionArtifact[];
+}
+
 export interface ExecutionCancelParams {
   execution_id: string;
   reason?: string;
+}
+
+export interface ExecutionError {
+  code: "PROVIDER_ERROR";
+  message: string;
+}
+
+export interface ExecutionEvent {
+  id: string;
+  executionId: string;
+  sequence: number;
+  type: "run.queued" | "run.started" | "output.text.delta" | "output.text.done" | "action.required" | "action.responded" | "artifact.created" | "provider.event" | "run.completed" | "run.failed" | "run.cancelled";
+  time: string;
+  data: Record<string, unknown>;
 }
 
 export interface ExecutionEventsParams {
@@ -296,6 +358,20 @@ export interface ExecutionEventsParams {
   after?: number;
   limit?: number;
   follow?: boolean;
+}
+
+export interface ExecutionLine {
+  kind: "event";
+  method: "execution/event";
+  sequence: number;
+  execution_id: string;
+  event: ExecutionEvent;
+}
+
+export interface ExecutionPage {
+  events: ExecutionEvent[];
+  nextCursor: number;
+  following: boolean;
 }
 
 export interface ExecutionParams {
@@ -609,6 +685,14 @@ export interface LoginParams {
   workspace_root?: string;
 }
 
+export interface LoginProgress {
+  type: "login_progress";
+  ts: string;
+  event_id: string;
+  provider_id: string;
+  message: string;
+}
+
 export interface LogoutParams {
   provider_id: string;
 }
@@ -747,8 +831,6 @@ export interface PlanUpdatedEvent {
   plan: PlanStep[];
 }
 
-export type Portable = Record<string, unknown>;
-
 export interface Progress {
   message: string;
 }
@@ -796,6 +878,16 @@ export interface Provider {
   methods: string[];
   configured: boolean;
   source: string;
+}
+
+export interface ProviderManifest {
+  id: string;
+  name: string;
+  version: string;
+  protocolVersion: string;
+  topologies: string[];
+  capabilities: Record<string, string>;
+  metadata?: Record<string, unknown>;
 }
 
 export interface Providers {
@@ -916,6 +1008,13 @@ export interface ResponseLine {
 export interface RetrieveParams {
   session_id?: string;
   input_id?: string;
+}
+
+export interface RuntimeDescription {
+  name: string;
+  version: string;
+  protocolVersion: string;
+  providers: ProviderManifest[];
 }
 
 export interface Section {
@@ -1368,15 +1467,15 @@ export interface Methods {
   "rind/user-question/respond": { params: AnswerParams; result: OK };
   "rind/approval/respond": { params: ApprovalParams; result: OK };
   "rind/session/set_mode": { params: ModeParams; result: Mode };
-  "rind/runtime/describe": { params: Nothing; result: Portable };
-  "rind/conversation/create": { params: ConversationCreateParams; result: Portable };
-  "rind/conversation/read": { params: ConversationReadParams; result: Portable };
-  "rind/execution/start": { params: ExecutionStartParams; result: Portable };
-  "rind/execution/read": { params: ExecutionParams; result: Portable };
-  "rind/execution/cancel": { params: ExecutionCancelParams; result: Portable };
-  "rind/execution/events": { params: ExecutionEventsParams; result: Portable };
-  "rind/execution/artifacts": { params: ExecutionParams; result: Portable };
-  "rind/action/respond": { params: ActionRespondParams; result: Portable };
+  "rind/runtime/describe": { params: Nothing; result: RuntimeDescription };
+  "rind/conversation/create": { params: ConversationCreateParams; result: ConversationResult };
+  "rind/conversation/read": { params: ConversationReadParams; result: ConversationResult };
+  "rind/execution/start": { params: ExecutionStartParams; result: Execution };
+  "rind/execution/read": { params: ExecutionParams; result: Execution };
+  "rind/execution/cancel": { params: ExecutionCancelParams; result: Execution };
+  "rind/execution/events": { params: ExecutionEventsParams; result: ExecutionPage };
+  "rind/execution/artifacts": { params: ExecutionParams; result: ExecutionArtifacts };
+  "rind/action/respond": { params: ActionRespondParams; result: Execution };
   "rind/background/list": { params: Target; result: BackgroundList };
   "rind/background/output": { params: BackgroundOutputParams; result: BackgroundOutput };
   "rind/task/list": { params: TaskListParams; result: TaskList };

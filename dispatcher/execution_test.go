@@ -1,0 +1,426 @@
+package dispatcher_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/internal/testkit"
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/protocol/portable"
+	"github.com/rind-dev/rind/protocol/rindv2"
+)
+
+// executing is launch with providers of executions.
+func executing(t failer, w *world, instance string) *process {
+	t.Helper()
+	p := launch(t, w, instance, `[{"text":"hi"}]`, "")
+	p.d = dispatcher.New(dispatcher.Config{
+		Sessions: p.all, Workspace: "/w", Version: "0.0.0", Executions: executions.New(executions.Config{Sessions: p.all, Version: "0.0.0", Providers: []executions.Provider{
+			executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0"), executions.Fixture("0.0.0"),
+		}}),
+	})
+	return p
+}
+
+// made makes a conversation and returns its id.
+func made(c *client) string {
+	c.t.Helper()
+	var r struct{ Conversation portable.Conversation }
+	l := c.call("rind/conversation/create", "")
+	if err := json.Unmarshal(l.result, &r); err != nil {
+		c.t.Fatal(err)
+	}
+	return r.Conversation.ID
+}
+
+// execute starts an execution and returns its id.
+func execute(c *client, conversation, provider, config string) string {
+	c.t.Helper()
+	return c.call("rind/execution/start", fmt.Sprintf(`{"conversationId":%q,"providerId":%q,"input":"in","config":%s}`, conversation, provider, config)).text("id")
+}
+
+type eventPage struct {
+	Events     []portable.Event
+	NextCursor int64 `json:"nextCursor"`
+	Following  bool
+}
+
+func part(t failer, l *line) eventPage {
+	t.Helper()
+	var p eventPage
+	if l.err != nil || json.Unmarshal(l.result, &p) != nil {
+		t.Fatalf("no page of events: %s", l.raw)
+	}
+	return p
+}
+
+// followed are the events that lines told of an execution.
+func followed(t failer, lines []*line, id string) []portable.Event {
+	t.Helper()
+	var out []portable.Event
+	for _, l := range lines {
+		if l.method != "execution/event" || !strings.Contains(l.raw, `"execution_id":"`+id+`"`) {
+			continue
+		}
+		var e portable.Event
+		if err := json.Unmarshal(l.event, &e); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func ends(id string) func(*line) bool {
+	return func(l *line) bool {
+		return l.method == "execution/event" && strings.Contains(l.raw, id) && strings.Contains(l.raw, `"type":"run.`) && !strings.Contains(l.raw, `"run.started"`) && !strings.Contains(l.raw, `"run.queued"`)
+	}
+}
+
+// N18: a follow is the page, then each event behind it once, whatever the place it begins at.
+func TestAFollowHasNoGapAndNoRepeatFromAnyPlace(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(env)
+		c.hello()
+		id := execute(c, made(c), "script", `{"steps":[{"delta":"a"},{"sleepMs":50},{"delta":"b"},{"sleepMs":50},{"approval":{"title":"Go on?"}},{"delta":"c"},{"artifact":{"id":"x","name":"n","mediaType":"text/plain"}},{"delta":"d"}]}`)
+		others := map[string]*client{}
+		for after := 0; after < 12; after++ {
+			for _, limit := range []int{1, 3, 1000} {
+				o := p.connect(env)
+				o.hello()
+				others[fmt.Sprint(after, " ", limit)] = o
+				o.send("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"after":%d,"limit":%d,"follow":true}`, id, after, limit))
+			}
+			time.Sleep(10 * time.Millisecond) // so that they join at different moments of the run
+		}
+		var ask portable.Action
+		all := part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q}`, id))).Events
+		if err := json.Unmarshal(all[len(all)-1].Data, &ask); err != nil {
+			t.Fatal(err)
+		}
+		c.call("rind/action/respond", fmt.Sprintf(`{"execution_id":%q,"action_id":%q,"response":{"approved":true}}`, id, ask.ID))
+		synctest.Wait()
+		all = part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q}`, id))).Events
+		if n := len(all); n < 10 || all[n-1].Type != "run.completed" {
+			t.Fatalf("the run has %d events", len(all))
+		}
+		for name, o := range others {
+			var after, limit int
+			_, _ = fmt.Sscan(name, &after, &limit)
+			lines := o.got()
+			at := place(lines, func(l *line) bool { return l.id == "2" })
+			if got := followed(t, lines[:at], id); len(got) > 0 {
+				t.Errorf("%s: %d events before the answer", name, len(got))
+			}
+			first := part(t, lines[at])
+			told := append(first.Events, followed(t, lines[at:], id)...)
+			want := all[min(after, len(all)):]
+			if !reflect.DeepEqual(told, append([]portable.Event{}, want...)) && len(told)+len(want) > 0 {
+				t.Errorf("after %s: %d events were told, want %d", name, len(told), len(want))
+			}
+			if first.Following == (len(first.Events) == len(want) && len(want) > 0 && first.Events[len(first.Events)-1].Type == "run.completed") {
+				t.Errorf("after %s: following %v", name, first.Following)
+			}
+			gapFree(t, lines)
+		}
+		p.end()
+	})
+}
+
+func TestAFollowIsEndedAndReplaced(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(env)
+		c.hello()
+		id := execute(c, made(c), "script", `{"steps":[{"delta":"a"},{"sleepMs":100},{"delta":"b"},{"sleepMs":100},{"delta":"c"}]}`)
+		ask := func(more string) *line {
+			return c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q%s}`, id, more))
+		}
+		ask(`,"follow":true`)
+		ask(`,"after":1,"follow":true`) // replaces: one stream, from here
+		ask(`,"after":3,"limit":1`)     // ends
+		time.Sleep(150 * time.Millisecond)
+		synctest.Wait()
+		if got := followed(t, c.got(), id); len(got) != 0 {
+			t.Errorf("%d events were told after the end of the follow", len(got))
+		}
+		ask(`,"after":3,"limit":1,"follow":true`)
+		c.await("end", ends(id))
+		synctest.Wait()
+		seen := map[int64]int{}
+		for _, e := range followed(t, c.got(), id) {
+			seen[e.Sequence]++
+		}
+		for n, times := range seen {
+			if times != 1 {
+				t.Errorf("event %d was told %d times", n, times)
+			}
+		}
+		if seen[5] != 1 || seen[7] != 1 {
+			t.Errorf("told %v", seen)
+		}
+		// A request that fails ends the follow before it too, and leaves nothing behind.
+		c.refused("rind/execution/events", `{"execution_id":"exec_00000000000000000000000000000000","follow":true}`, "NotFound", "Execution not found: exec_00000000000000000000000000000000")
+		p.end()
+	})
+}
+
+// A follower that does not read costs a cursor: the run ends, others are told, and it is told everything afterwards, piece by piece.
+func TestAFollowerThatDoesNotReadHoldsUpNobodyAndMissesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(rindv2.Rind)
+		c.hello()
+		steps := strings.Repeat(fmt.Sprintf(`{"delta":%q},`, strings.Repeat("x", 1000)), 2000)
+		id := execute(c, made(c), "script", `{"steps":[{"approval":{"title":"Begin?"}},`+steps+`{"final":"done"}]}`)
+		deaf := p.connectDeaf(rindv2.Rind)
+		deaf.ask("1", "initialize", "")
+		deaf.ask("2", "rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"follow":true}`, id))
+		c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"follow":true}`, id))
+		synctest.Wait()
+		first := part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"after":2,"limit":1,"follow":true}`, id)))
+		var ask portable.Action
+		if err := json.Unmarshal(first.Events[0].Data, &ask); err != nil {
+			t.Fatal(err)
+		}
+		c.call("rind/action/respond", fmt.Sprintf(`{"execution_id":%q,"action_id":%q,"response":{"approved":true}}`, id, ask.ID))
+		c.await("end", ends(id))
+		close(deaf.read)
+		deaf.await("end", ends(id))
+		synctest.Wait()
+		want, got := followed(t, c.got(), id), followed(t, deaf.got(), id)
+		if n := len(got); n < 2000 || !reflect.DeepEqual(got[n-2000:], want[len(want)-2000:]) {
+			t.Errorf("the one that did not read was told %d events, the other %d", len(got), len(want))
+		}
+		gapFree(t, deaf.got())
+		p.end()
+	})
+}
+
+func TestAPageOfEventsEndsAtItsBytesAndIsReadOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(rindv2.Rind)
+		c.hello()
+		steps := strings.Repeat(fmt.Sprintf(`{"delta":%q},`, strings.Repeat("y", 1<<20)), 9)
+		id := execute(c, made(c), "script", `{"steps":[`+steps+`{"final":"f"}]}`)
+		var all []portable.Event
+		pages := 0
+		for {
+			got := part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"after":%d}`, id, len(all))))
+			if len(got.Events) == 0 {
+				break
+			}
+			pages++
+			all = append(all, got.Events...)
+			if got.NextCursor != int64(len(all)) || all[len(all)-1].Sequence != got.NextCursor {
+				t.Fatalf("page %d ends at %d with %d events", pages, got.NextCursor, len(all))
+			}
+		}
+		if len(all) != 13 || pages != 3 {
+			t.Errorf("%d events in %d pages", len(all), pages)
+		}
+		p.end()
+	})
+}
+
+// Two answers on their way together: the one that was sent first counts. Starts stand in line as they were sent.
+func TestExecutionsCancelsAndAnswersTakeEffectInReadingOrder(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(env)
+		c.hello()
+		conv := made(c)
+		for round := range 20 {
+			id := execute(c, conv, "mock", `{"requireApproval":true,"delayMs":0}`)
+			synctest.Wait()
+			events := part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q}`, id))).Events
+			var ask portable.Action
+			if err := json.Unmarshal(events[len(events)-1].Data, &ask); err != nil {
+				t.Fatal(err)
+			}
+			respond := func(approved bool) string {
+				return c.send("rind/action/respond", fmt.Sprintf(`{"execution_id":%q,"action_id":%q,"response":{"approved":%v}}`, id, ask.ID, approved))
+			}
+			first, second := respond(round%2 == 0), respond(round%2 != 0)
+			if l := c.response(first); l.err != nil {
+				t.Errorf("first answer: %s", l.raw)
+			}
+			if l := c.response(second); l.err == nil || l.err.Type != "Conflict" {
+				t.Errorf("second answer: %s", l.raw)
+			}
+			synctest.Wait()
+			state := c.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id)).text("state")
+			if want := map[bool]string{true: "succeeded", false: "failed"}[round%2 == 0]; state != want {
+				t.Errorf("round %d: %s, want %s", round, state, want)
+			}
+		}
+		var ids []string
+		for i := range 8 {
+			ids = append(ids, c.send("rind/execution/start", fmt.Sprintf(`{"conversationId":%q,"providerId":"agent","input":"%d"}`, conv, i)))
+		}
+		synctest.Wait()
+		var order []string
+		for _, e := range p.entries(c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id")) {
+			if e.Kind == protocol.KindTurnAccepted {
+				order = append(order, string(e.Turn))
+			}
+		}
+		order = order[len(order)-8:]
+		for i, id := range ids {
+			if got := c.response(id).text("id"); got != "exec_"+order[i] {
+				t.Errorf("start %d stands in another place", i)
+			}
+		}
+		p.end()
+	})
+}
+
+// A prompt's answer comes after everything that a follower of its turn is told.
+func TestNothingOfATurnThatIsFollowedComesBehindTheAnswerToItsPrompt(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(env)
+		sid := c.hello()
+		other := p.connect(env)
+		other.hello()
+		other.call("session/subscribe", fmt.Sprintf(`{"session_id":%q}`, sid))
+		done := c.send("session/prompt", `{"input":"hello"}`)
+		turn := other.event("turn_started").turn
+		c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":"exec_%s","follow":true}`, turn))
+		c.response(done)
+		synctest.Wait()
+		lines := c.got()
+		at := place(lines, func(l *line) bool { return l.id == done })
+		if late := followed(t, lines[at:], "exec_"+turn); len(late) > 0 && place(lines, func(l *line) bool { return l.id == "3" }) < at {
+			t.Errorf("%d events of the turn behind the answer to its prompt", len(late))
+		}
+		p.end()
+	})
+}
+
+func TestAnExecutionMakesADraftASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(rindv2.Rind)
+		sid := c.hello()
+		var r struct{ Conversation portable.Conversation }
+		if err := json.Unmarshal(c.call("rind/conversation/read", fmt.Sprintf(`{"session_id":%q}`, sid)).result, &r); err != nil {
+			t.Fatal(err)
+		}
+		if again := c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, r.Conversation.ID)); again.text("session_id") != sid {
+			t.Errorf("read by its conversation: %s", again.raw)
+		}
+		if _, err := p.store.Session(t.Context(), "x"); err == nil {
+			t.Error("an unknown session is there")
+		}
+		id := execute(c, r.Conversation.ID, "mock", `{"delayMs":0}`)
+		synctest.Wait()
+		if state := c.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id)).text("state"); state != "succeeded" {
+			t.Errorf("the execution is %s", state)
+		}
+		p.sound(sid)
+		c.refused("rind/conversation/read", `{}`, "InvalidRequest", "conversation_id must be a non-empty string")
+		c.refused("rind/conversation/read", `{"conversation_id":"a","session_id":"b"}`, "InvalidRequest", "conversation_id and session_id exclude each other")
+		p.end()
+	})
+}
+
+func TestASessionIsNotDeletedUnderARunningExecution(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(rindv2.Rind)
+		c.hello()
+		conv := made(c)
+		sid := c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id")
+		id := execute(c, conv, "mock", `{"requireApproval":true}`)
+		c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"follow":true}`, id))
+		c.refused("session/delete", fmt.Sprintf(`{"session_id":%q}`, sid), "TurnActive", "Cannot delete a session while a turn is active.")
+		c.call("rind/execution/cancel", fmt.Sprintf(`{"execution_id":%q}`, id))
+		c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"after":100,"follow":true}`, id))
+		c.call("session/delete", fmt.Sprintf(`{"session_id":%q}`, sid))
+		synctest.Wait()
+		c.refused("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id), "NotFound", "Execution not found: "+id)
+		c.refused("rind/execution/start", fmt.Sprintf(`{"conversationId":%q,"providerId":"mock","input":""}`, conv), "NotFound", "Conversation not found: "+conv)
+		p.end()
+	})
+}
+
+func TestTheDescriptionOfTheRuntimeAndItsObjectsAreOfTheSchema(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := executing(t, newWorld(), "a")
+		c := p.connect(rindv2.Rind)
+		c.hello()
+		var v any
+		if err := json.Unmarshal(c.call("rind/runtime/describe", "").result, &v); err != nil {
+			t.Fatal(err)
+		}
+		check := newChecker(t)
+		if err := check.validate(check.meth["rind/runtime/describe"].Result.Ref, v); err != nil {
+			t.Error(err)
+		}
+		p.end()
+	})
+	for _, pair := range [][2]any{
+		{portable.Manifest{}, rindv2.ProviderManifest{}},
+		{portable.Description{}, rindv2.RuntimeDescription{}},
+		{portable.Conversation{}, rindv2.Conversation{}},
+		{portable.Execution{}, rindv2.Execution{}},
+		{portable.Failure{}, rindv2.ExecutionError{}},
+		{portable.Event{}, rindv2.ExecutionEvent{}},
+		{portable.Artifact{}, rindv2.ExecutionArtifact{}},
+	} {
+		if a, b := tags(pair[0]), tags(pair[1]); !reflect.DeepEqual(a, b) {
+			t.Errorf("%T has %v, its description %v", pair[0], a, b)
+		}
+	}
+}
+
+func tags(v any) (out []string) {
+	for f := range reflect.TypeOf(v).Fields() {
+		out = append(out, f.Tag.Get("json"))
+	}
+	return out
+}
+
+// A session another process works in is watched like one's own.
+func TestAnExecutionOfAnotherProcessIsFollowedAnsweredAndCancelled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		a, b := executing(t, w, "a"), executing(t, w, "b")
+		c, d := a.connect(rindv2.Rind), b.connect(rindv2.JSONRPC)
+		c.hello()
+		d.hello()
+		conv := made(c)
+		id := execute(c, conv, "mock", `{"requireApproval":true,"delayMs":0}`)
+		synctest.Wait()
+		first := part(t, d.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"follow":true}`, id)))
+		var ask portable.Action
+		if err := json.Unmarshal(first.Events[len(first.Events)-1].Data, &ask); err != nil {
+			t.Fatal(err)
+		}
+		d.call("rind/action/respond", fmt.Sprintf(`{"execution_id":%q,"action_id":%q,"response":{"approved":true}}`, id, ask.ID))
+		d.await("end", ends(id))
+		second := execute(c, conv, "mock", `{"requestInput":true}`)
+		if l := d.call("rind/execution/cancel", fmt.Sprintf(`{"execution_id":%q,"reason":"over there"}`, second)); l.text("state") != "cancelled" {
+			t.Errorf("cancelled from the other process: %s", l.raw)
+		}
+		if l := d.response(d.send("rind/execution/start", fmt.Sprintf(`{"conversationId":%q,"providerId":"mock","input":"x"}`, conv))); l.err != nil && l.err.Type != "Unavailable" {
+			t.Errorf("start in the other process: %s", l.raw)
+		}
+		time.Sleep(time.Second) // of the bubble: everything has ended
+		if err := testkit.SoundLog(a.entries(c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id"))); err != nil {
+			t.Error(err)
+		}
+		b.end()
+		a.end()
+	})
+}

@@ -61,6 +61,7 @@ type Hosted struct {
 	Capabilities json.RawMessage // agentCapabilities as sent, nil for none
 	Load, Resume bool
 	Close        bool
+	Roots        bool // additionalDirectories
 	Image, Audio bool
 	Embedded     bool // embedded resources in prompts
 	HTTP         bool // MCP servers over HTTP
@@ -94,7 +95,7 @@ func ReadHosted(result json.RawMessage) (h Hosted, err error) {
 	h.Image, h.Audio, h.Embedded = isTrue(p["image"]), isTrue(p["audio"]), isTrue(p["embeddedContext"])
 	h.HTTP = isTrue(ReadParams(object(caps["mcpCapabilities"]))["http"])
 	s := ReadParams(object(caps["sessionCapabilities"]))
-	h.Resume, h.Close = offered(s["resume"]), offered(s["close"])
+	h.Resume, h.Close, h.Roots = offered(s["resume"]), offered(s["close"]), offered(s["additionalDirectories"])
 	if ext := ReadParams(object(ReadParams(object(caps["_meta"]))[MetaExtensions])); ext["methods"] != nil {
 		h.Steer = strings.Contains(string(ext["methods"]), `"`+MethodSteer+`"`)
 	}

@@ -40,8 +40,9 @@ var errUnread = errors.New("the agent does not read what it is sent")
 type child struct {
 	host      *host
 	spec      Spec
-	dir       string // absolute; it works there
-	tag       string // in front of its tool call ids
+	dir       string   // absolute; it works there
+	further   []string // folders it may use beside
+	tag       string   // in front of its tool call ids
 	process   *proc.Process
 	env       []string
 	mask      func(string) string
@@ -81,10 +82,10 @@ type child struct {
 }
 
 // start starts the process; it is not spoken to yet.
-func (ho *host) start(spec Spec, dir string) (*child, error) {
+func (ho *host) start(spec Spec, dir string, further []string) (*child, error) {
 	cfg := &ho.hosts.cfg
 	c := &child{
-		host: ho, spec: spec, dir: dir, env: environ(cfg.Environ(), spec.Env, spec.PassEnv), done: make(chan struct{}), broken: make(chan struct{}),
+		host: ho, spec: spec, dir: dir, further: further, env: environ(cfg.Environ(), spec.Env, spec.PassEnv), done: make(chan struct{}), broken: make(chan struct{}),
 		stderr: &ring{max: stderrRing}, requests: map[string]context.CancelFunc{}, heard: time.Now(), seen: map[string]bool{},
 	}
 	c.mask = masker(c.env, &spec, cfg.Redact)
@@ -278,7 +279,8 @@ func (c *child) call(ctx context.Context, method string, params any) (json.RawMe
 	select {
 	case a := <-ch:
 		if errors.Is(a.err, rpc.ErrEnded) {
-			a.err = errClosed
+			c.fails(errClosed)
+			return nil, c.why()
 		}
 		return a.result, a.err
 	case <-c.broken:

@@ -208,7 +208,7 @@ func (k *talk) fault(g *granted, why string) {
 }
 
 func (c *child) roots() []string {
-	return c.host.hosts.cfg.Roots(c.dir)
+	return append(c.host.hosts.cfg.Roots(c.dir), c.further...)
 }
 
 func badParams(what string) error { return acp.Bad("%s", what) }

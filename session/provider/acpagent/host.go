@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -68,7 +69,7 @@ func (ho *host) ensure(ctx context.Context, spec Spec, t *session.Turn, said *se
 	last := ho.last
 	blocked := time.Until(ho.blocked)
 	ho.mu.Unlock()
-	if c != nil && c.usable() && c.spec.id() == spec.id() && said.Before == last {
+	if c != nil && c.usable() && c.spec.id() == spec.id() && said.Before == last && slices.Equal(c.further, said.Roots) {
 		return c, "", nil
 	}
 	if c != nil { // it ended between two turns, the session is set to another agent, or there were turns it does not know
@@ -79,7 +80,7 @@ func (ho *host) ensure(ctx context.Context, spec Spec, t *session.Turn, said *se
 		return nil, "", fail(protocol.FailUnavailable, fmt.Sprintf(
 			"The agent ended three times within a minute and is not started again for %d s; look at its own output for the reason.", int(blocked.Seconds())+1))
 	}
-	if c, err = ho.start(spec, said.Workspace); err != nil {
+	if c, err = ho.start(spec, said.Workspace, said.Roots); err != nil {
 		return nil, "", err
 	}
 	ho.mu.Lock()

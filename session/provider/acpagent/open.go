@@ -48,13 +48,13 @@ func (c *child) open(ctx context.Context, t *session.Turn, said *session.Said) (
 	}
 	way := ""
 	if before := said.Child; before != nil && before.Provider == c.spec.Provider && before.ID != "" {
-		way = c.comeBack(ctx, before.ID, said.Workspace)
+		way = c.comeBack(ctx, before.ID)
 		if err := context.Cause(ctx); err != nil {
 			return "", err
 		}
 	}
 	if way == "" {
-		if err = c.newSession(ctx, said.Workspace); err != nil {
+		if err = c.newSession(ctx); err != nil {
 			return "", err
 		}
 		if said.Messages > 0 {
@@ -170,8 +170,11 @@ func (c *child) agentMethod() string {
 }
 
 // sessionParams are those of session/new, load and resume.
-func sessionParams(dir, id string) object {
-	p := object{"cwd": dir, "mcpServers": []any{}}
+func (c *child) sessionParams(id string) object {
+	p := object{"cwd": c.dir, "mcpServers": []any{}}
+	if c.about.Roots && len(c.further) > 0 {
+		p["additionalDirectories"] = c.further
+	}
 	if id != "" {
 		p["sessionId"] = id
 	}
@@ -179,14 +182,14 @@ func sessionParams(dir, id string) object {
 }
 
 // newSession makes a session, authenticating once where the agent asks for that.
-func (c *child) newSession(ctx context.Context, dir string) error {
+func (c *child) newSession(ctx context.Context) error {
 	c.buffers(true)
 	defer c.buffers(false)
 	most := c.host.hosts.cfg.times.open
-	raw, err := c.within(ctx, most, acp.MethodNew, sessionParams(dir, ""))
+	raw, err := c.within(ctx, most, acp.MethodNew, c.sessionParams(""))
 	if method := c.agentMethod(); isAuth(err) && c.spec.AuthMethod == "" && method != "" && context.Cause(ctx) == nil {
 		if c.authenticate(ctx, method) == nil {
-			raw, err = c.within(ctx, most, acp.MethodNew, sessionParams(dir, ""))
+			raw, err = c.within(ctx, most, acp.MethodNew, c.sessionParams(""))
 		}
 	}
 	if err != nil {
@@ -214,11 +217,11 @@ func (c *child) change(f func(self *acp.HostSession)) {
 }
 
 // comeBack opens the child's session from before; "" when it cannot. What it replays is not told again.
-func (c *child) comeBack(ctx context.Context, id, dir string) (way string) {
+func (c *child) comeBack(ctx context.Context, id string) (way string) {
 	most := c.host.hosts.cfg.times.open
 	try := func(way, method string) bool {
 		c.mute(true)
-		raw, err := c.within(ctx, most, method, sessionParams(dir, id))
+		raw, err := c.within(ctx, most, method, c.sessionParams(id))
 		if way == wayLoad && err == nil {
 			c.untilQuiet(ctx)
 		}

@@ -79,8 +79,11 @@ func (k *talk) update(u *acp.HostUpdate) bool {
 		k.t.Note(providerEvent(k.c.spec.Provider, acp.MethodUpdate, u.Raw))
 	case acp.NoticeUpdate:
 		if u.Title != nil {
-			b := &protocol.Notice{}
-			b.More.Data = protocol.MustMarshal(object{"severity": u.Severity, "title": oneLine(*u.Title, 1000)})
+			b := &protocol.Notice{Severity: u.Severity, Title: oneLine(*u.Title, 1000)}
+			if b.Severity != "warning" && b.Severity != "error" {
+				b.Severity = "info"
+			}
+			b.More.Data = u.Raw
 			k.t.Note(b)
 		}
 	case acp.UserChunk:
@@ -88,6 +91,13 @@ func (k *talk) update(u *acp.HostUpdate) bool {
 		k.t.Note(providerEvent(k.c.spec.Provider, acp.MethodUpdate, u.Raw))
 	}
 	return true
+}
+
+// pause closes the message that is being said.
+func (k *talk) pause() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.flush()
 }
 
 // note keeps something small in order with what is said.

@@ -42,6 +42,7 @@ func (ho *host) turn(ctx context.Context, spec Spec, t *session.Turn, said *sess
 	}
 	stop, err := ho.answer(ctx, k, before, said.Text, said.Parts)
 	for err == nil && stop == stops["end_turn"] { // what waits for the end of the answer is said in the same turn
+		k.pause()
 		var more *session.Input
 		if more, err = t.Deliver(protocol.ModeFollowUp); err != nil {
 			break

@@ -1,0 +1,173 @@
+package acpagent
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/store/memory"
+)
+
+func TestTheAgentsOwnOptionsAreAskedAndTheAnswerIsItsOwn(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	for option, want := range map[string]string{"yes": `"optionId":"yes"`, "ever": `"optionId":"ever"`, "no": `"optionId":"no"`} {
+		ch := h.ask(s, "ask")
+		a := h.action(s)
+		if len(a.Approval.Options) != 3 || a.Approval.Options[2] != (protocol.Option{ID: "no", Label: "Leave it", Kind: "reject_once"}) || a.Title != "Run it" {
+			t.Fatalf("%+v", a.Approval)
+		}
+		h.resolve(s, a.ID, option)
+		if o := h.await(ch); !strings.Contains(o.Answer, want) {
+			t.Errorf("%s: %s", option, o.Answer)
+		}
+	}
+}
+
+func TestAWordThatIsNoOptionRejects(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	ch := h.ask(s, "ask")
+	a := h.action(s)
+	done := make(chan error, 1)
+	s.AnswerQuestion(a.CallID, "what?", func(err error) { done <- err })
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if o := h.await(ch); !strings.Contains(o.Answer, `"optionId":"no"`) {
+		t.Errorf("%s", o.Answer)
+	}
+}
+
+func TestTheModeAnswersForThePersonWithoutARecord(t *testing.T) {
+	for mode, want := range map[string]string{"full": `"optionId":"yes"`, "read": `"optionId":"no"`} {
+		h := open(t, memory.New(), "plain")
+		s := h.draft(mode)
+		if o := h.prompt(s, "ask"); !strings.Contains(o.Answer, want) {
+			t.Errorf("%s: %s", mode, o.Answer)
+		}
+		if asked := find[*protocol.ApprovalRequested](h, s.ID); len(asked) > 0 {
+			t.Errorf("%s: %+v", mode, asked[0])
+		}
+	}
+}
+
+func TestACancelAnswersTheAgentsRequestAsCancelled(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	ch := h.ask(s, "ask hang")
+	h.action(s)
+	s.Cancel(session.CancelRequest{}, func(error) {})
+	o := h.await(ch)
+	if o.Outcome != session.OutcomeCancelled {
+		t.Fatalf("%+v", o)
+	}
+	var said string
+	for _, m := range find[*protocol.AssistantMessageCompleted](h, s.ID) {
+		said += m.Content
+	}
+	if !strings.Contains(said, `"outcome":"cancelled"`) {
+		t.Errorf("%q", said)
+	}
+	r := find[*protocol.ApprovalResolved](h, s.ID)
+	if len(r) != 1 || r[0].Outcome != protocol.OutcomeCancelled {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAHostedTurnThatAsksEndsWithItsProcessAndDoesNotWait(t *testing.T) {
+	store := memory.New()
+	h := open(t, store, "plain")
+	s := h.draft("ask")
+	ch := h.ask(s, "ask")
+	h.action(s)
+	h.close()
+	if o := h.await(ch); o.Outcome != session.OutcomeCancelled || o.Stop != "shutdown" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestAWriteThatNoConsentCoversAsksAndTellsWhatChanged(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	at := filepath.Join(h.dir, "new.txt")
+	s := h.draft("ask")
+	ch := h.ask(s, "write="+at)
+	a := h.action(s)
+	if a.Tool != "write_file" {
+		t.Errorf("%+v", a)
+	}
+	h.resolve(s, a.ID, "reject_once")
+	if o := h.await(ch); !strings.Contains(o.Answer, `"reason":"rejected"`) {
+		t.Errorf("%s", o.Answer)
+	}
+	if _, err := os.Stat(at); err == nil {
+		t.Fatal("it was written all the same")
+	}
+	ch = h.ask(s, "write="+at)
+	h.resolve(s, h.action(s).ID, "allow_once")
+	h.await(ch)
+	if data, err := os.ReadFile(at); err != nil || string(data) != "written\n" {
+		t.Errorf("%q %v", data, err)
+	}
+	ch2 := find[*protocol.FileChange](h, s.ID)
+	if len(ch2) != 1 || !ch2[0].More.Created || !ch2[0].More.First {
+		t.Errorf("%+v", ch2)
+	}
+}
+
+func TestACommandRunsThroughUsAndItsOutputIsKept(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	ch := h.ask(s, "run")
+	a := h.action(s)
+	if a.Tool != "bash" || !strings.Contains(string(a.Approval.Arguments), "echo from terminal") {
+		t.Errorf("%+v", a.Approval)
+	}
+	h.resolve(s, a.ID, "allow_once")
+	o := h.await(ch)
+	for _, want := range []string{`"exitCode":0`, `from terminal\n`, `-32002`} {
+		if !strings.Contains(o.Answer, want) {
+			t.Errorf("%s is not in %s", want, o.Answer)
+		}
+	}
+	r := find[*protocol.ToolResult](h, s.ID)
+	if len(r) != 1 || r[0].Status != protocol.ToolCompleted || !strings.Contains(r[0].Result, "from terminal") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestAFormIsAQuestionToThePerson(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	ch := h.ask(s, "form")
+	a := h.action(s)
+	if !a.Question || a.Title != "Which one?" || len(a.Choices) != 2 {
+		t.Fatalf("%+v", a)
+	}
+	done := make(chan error, 1)
+	s.AnswerQuestion(a.CallID, "The second", func(err error) { done <- err })
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if o := h.await(ch); !strings.Contains(o.Answer, `"action":"accept"`) || !strings.Contains(o.Answer, `"pick":"b"`) {
+		t.Errorf("%s", o.Answer)
+	}
+}
+
+func TestNobodyToAskRejectsAndDeclines(t *testing.T) {
+	h := open(t, memory.New(), "plain", func(c *Config) { c.Unattended = true })
+	s := h.draft("ask")
+	h.prompt(s, "ask form write="+filepath.Join(h.dir, "x"))
+	var said string
+	for _, m := range find[*protocol.AssistantMessageCompleted](h, s.ID) {
+		said += m.Content
+	}
+	for _, want := range []string{`"optionId":"no"`, `"action":"decline"`, `nobody can be asked`} {
+		if !strings.Contains(said, want) {
+			t.Errorf("%s is not in %s", want, said)
+		}
+	}
+}

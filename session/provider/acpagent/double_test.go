@@ -1,0 +1,313 @@
+package acpagent
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// TestMain is also the agent that tests host: with ACP_DOUBLE set, this binary speaks the protocol on its standard streams.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("ACP_DOUBLE"); mode != "" {
+		(&double{modes: strings.Split(mode, ","), out: bufio.NewWriter(os.Stdout), answers: map[string]chan json.RawMessage{}}).serve()
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// double is an agent that does what the words of a prompt say, and misbehaves as its modes say.
+type double struct {
+	modes []string
+
+	mu      sync.Mutex // guards what follows
+	out     *bufio.Writer
+	last    int
+	answers map[string]chan json.RawMessage
+	cancel  chan struct{}
+	session string
+	opened  string // how
+}
+
+func (d *double) is(mode string) bool { return slices.Contains(d.modes, mode) }
+
+func (d *double) line(s string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, _ = d.out.WriteString(s + "\n")
+	_ = d.out.Flush()
+}
+
+func (d *double) write(m object) {
+	m["jsonrpc"] = "2.0"
+	d.line(string(protocol.MustMarshal(m)))
+}
+
+func (d *double) update(u object) {
+	d.write(object{"method": "session/update", "params": object{"sessionId": d.session, "update": u}})
+}
+
+func (d *double) say(text string) {
+	d.update(object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": text}})
+}
+
+func (d *double) ask(method string, params object) json.RawMessage {
+	d.mu.Lock()
+	d.last++
+	id := fmt.Sprintf("d%d", d.last)
+	ch := make(chan json.RawMessage, 1)
+	d.answers[id] = ch
+	d.mu.Unlock()
+	d.write(object{"id": id, "method": method, "params": params})
+	return <-ch
+}
+
+type message struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+}
+
+func (d *double) serve() {
+	if d.is("stubborn") {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	switch {
+	case d.is("dies"):
+		fmt.Fprintln(os.Stderr, "first line")
+		fmt.Fprintln(os.Stderr, "no key: "+os.Getenv("DOUBLE_SECRET"))
+		os.Exit(7)
+	case d.is("chatter"): // not an agent
+		for range 1200 {
+			d.line("Welcome!")
+		}
+	case d.is("mute"):
+		select {}
+	case d.is("noise"):
+		d.line("Welcome!\r")
+		d.line("\x1b[31mwarning\x1b[0m")
+		d.line("")
+		d.line(`[1,2]`)
+		d.line(`{"jsonrpc":"2.0","id":"never","result":{}}`)
+	}
+	in := bufio.NewReaderSize(os.Stdin, 1<<20)
+	for {
+		raw, err := in.ReadBytes('\n')
+		if err != nil {
+			if d.is("stubborn") {
+				select {}
+			}
+			return
+		}
+		var m message
+		if json.Unmarshal(raw, &m) != nil {
+			fmt.Fprintln(os.Stderr, "bad message")
+			os.Exit(9)
+		}
+		d.take(m)
+	}
+}
+
+func (d *double) take(m message) {
+	switch m.Method {
+	case "":
+		var id string
+		_ = json.Unmarshal(m.ID, &id)
+		d.mu.Lock()
+		ch := d.answers[id]
+		delete(d.answers, id)
+		d.mu.Unlock()
+		if ch != nil {
+			if m.Error != nil {
+				ch <- m.Error
+			} else {
+				ch <- m.Result
+			}
+		}
+	case "initialize":
+		caps := object{"loadSession": d.is("load"), "promptCapabilities": object{}, "sessionCapabilities": object{}}
+		if d.is("resume") {
+			caps["sessionCapabilities"] = object{"resume": object{}}
+		}
+		version := 1
+		if d.is("v9") {
+			version = 9
+		}
+		d.write(object{"id": m.ID, "result": object{
+			"protocolVersion": version, "agentCapabilities": caps, "agentInfo": object{"name": "double", "version": "1"},
+			"authMethods": []any{object{"id": "key", "name": "Key", "type": "env_var"}},
+		}})
+	case "session/new":
+		if d.is("poor") {
+			d.write(object{"id": m.ID, "error": object{"code": -32000, "message": "Authentication required"}})
+			return
+		}
+		d.session, d.opened = fmt.Sprintf("child-%d", os.Getpid()), "new"
+		if d.is("early") {
+			d.say("early ")
+		}
+		d.write(object{"id": m.ID, "result": object{"sessionId": d.session}})
+	case "session/load", "session/resume":
+		var p struct {
+			ID string `json:"sessionId"`
+		}
+		_ = json.Unmarshal(m.Params, &p)
+		if d.is("forgetful") {
+			d.write(object{"id": m.ID, "error": object{"code": -32002, "message": "No such session"}})
+			return
+		}
+		d.session, d.opened = p.ID, strings.TrimPrefix(m.Method, "session/")
+		if d.opened == "load" {
+			d.update(object{"sessionUpdate": "user_message_chunk", "content": object{"type": "text", "text": "REPLAYED"}})
+			d.say("REPLAYED")
+		}
+		d.write(object{"id": m.ID, "result": nil})
+		if d.opened == "load" {
+			d.say("REPLAYED LATE")
+		}
+	case "session/prompt":
+		var p struct {
+			Prompt []struct{ Text string } `json:"prompt"`
+		}
+		_ = json.Unmarshal(m.Params, &p)
+		d.mu.Lock()
+		d.cancel = make(chan struct{})
+		d.mu.Unlock()
+		go d.prompt(m.ID, p.Prompt[len(p.Prompt)-1].Text, p.Prompt[0].Text)
+	case "session/cancel":
+		d.mu.Lock()
+		if d.cancel != nil && !d.is("deaf") {
+			close(d.cancel)
+			d.cancel = nil
+		}
+		d.mu.Unlock()
+	case "session/close":
+		d.write(object{"id": m.ID, "result": object{}})
+	}
+}
+
+func (d *double) end(id json.RawMessage, reason string) {
+	d.write(object{"id": id, "result": object{"stopReason": reason}})
+}
+
+// prompt does what the words say; every word is one deed.
+func (d *double) prompt(id json.RawMessage, text, first string) {
+	d.mu.Lock()
+	cancelled := d.cancel
+	d.mu.Unlock()
+	for _, word := range strings.Fields(text) {
+		name, arg, _ := strings.Cut(word, "=")
+		switch name {
+		case "hello":
+			d.say("Hello ")
+			d.say("there.")
+		case "say":
+			d.say(arg)
+		case "first":
+			d.say(first)
+		case "opened":
+			d.say(d.opened)
+		case "pid":
+			d.say(fmt.Sprint(os.Getpid()))
+		case "env":
+			d.say(strings.Join(os.Environ(), "\n"))
+		case "many":
+			for range 2000 {
+				d.say("0123456789")
+			}
+		case "think":
+			d.update(object{"sessionUpdate": "agent_thought_chunk", "content": object{"type": "text", "text": "Hm."}})
+		case "plan":
+			d.update(object{"sessionUpdate": "plan", "entries": []any{object{"content": "one", "priority": "high", "status": "in_progress"}}})
+		case "unknown":
+			d.update(object{"sessionUpdate": "from_the_future", "x": 1})
+		case "stranger":
+			d.write(object{"method": "session/update", "params": object{"sessionId": "other", "update": object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": "STRANGE"}}}})
+		case "tool":
+			d.update(object{"sessionUpdate": "tool_call", "toolCallId": "c1", "title": "Edit a.txt", "kind": "edit", "status": "pending", "rawInput": object{"path": "a.txt"}})
+			d.update(object{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "in_progress"})
+			d.update(object{"sessionUpdate": "tool_call_update", "toolCallId": "c1", "status": "completed", "content": []any{object{"type": "diff", "path": "/w/a.txt", "oldText": "a\n", "newText": "b\n"}}})
+		case "orphan":
+			d.update(object{"sessionUpdate": "tool_call_update", "toolCallId": "lost", "status": "in_progress", "title": "Nobody announced this"})
+		case "ask":
+			r := d.ask("session/request_permission", object{
+				"sessionId": d.session, "toolCall": object{"toolCallId": "p1", "title": "Run it", "kind": "execute", "status": "pending"},
+				"options": []any{object{"optionId": "yes", "name": "Do it", "kind": "allow_once"}, object{"optionId": "ever", "name": "Always", "kind": "allow_always"}, object{"optionId": "no", "name": "Leave it", "kind": "reject_once"}},
+			})
+			d.say(string(r))
+		case "read":
+			d.say(string(d.ask("fs/read_text_file", object{"sessionId": d.session, "path": arg})))
+		case "write":
+			d.say(string(d.ask("fs/write_text_file", object{"sessionId": d.session, "path": arg, "content": "written\n"})))
+		case "run":
+			var t struct {
+				ID string `json:"terminalId"`
+			}
+			raw := d.ask("terminal/create", object{"sessionId": d.session, "command": "echo", "args": []any{"from", "terminal"}})
+			if json.Unmarshal(raw, &t) != nil || t.ID == "" {
+				d.say(string(raw))
+				continue
+			}
+			d.say(string(d.ask("terminal/wait_for_exit", object{"sessionId": d.session, "terminalId": t.ID})))
+			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
+			d.ask("terminal/release", object{"sessionId": d.session, "terminalId": t.ID})
+			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
+		case "form":
+			d.say(string(d.ask("elicitation/create", object{
+				"sessionId": d.session, "mode": "form", "message": "Which one?",
+				"requestedSchema": object{"type": "object", "properties": object{"pick": object{"type": "string", "oneOf": []any{object{"const": "a", "title": "The first"}, object{"const": "b", "title": "The second"}}}}, "required": []any{"pick"}},
+			})))
+		case "crash":
+			fmt.Fprintln(os.Stderr, "panic: it broke with "+os.Getenv("DOUBLE_SECRET"))
+			os.Exit(3)
+		case "flood":
+			for range 3000 {
+				fmt.Fprintln(os.Stderr, strings.Repeat("e", 1000))
+			}
+		case "long":
+			d.line(`{"jsonrpc":"2.0","method":"x","params":{"a":"` + strings.Repeat("x", 20<<20) + `"}}`)
+		case "endless":
+			for {
+				if _, err := os.Stdout.WriteString(strings.Repeat("y", 1<<16)); err != nil {
+					return
+				}
+			}
+		case "hang":
+			<-cancelled
+			d.end(id, "cancelled")
+			return
+		case "sleep":
+			time.Sleep(200 * time.Millisecond)
+		case "refuse":
+			d.end(id, "refusal")
+			return
+		case "odd":
+			d.end(id, "from_the_future")
+			return
+		case "fail":
+			d.write(object{"id": id, "error": object{"code": -32603, "message": "It cannot be done"}})
+			return
+		case "twice":
+			d.end(id, "end_turn")
+		case "late":
+			d.end(id, "end_turn")
+			time.Sleep(30 * time.Millisecond)
+			d.say("Later on.")
+			return
+		}
+	}
+	d.end(id, "end_turn")
+}

@@ -95,7 +95,7 @@ func (d *double) serve() {
 			d.line("Welcome!")
 		}
 	case d.is("mute"):
-		select {}
+		time.Sleep(time.Hour)
 	case d.is("noise"):
 		d.line("Welcome!\r")
 		d.line("\x1b[31mwarning\x1b[0m")
@@ -108,7 +108,7 @@ func (d *double) serve() {
 		raw, err := in.ReadBytes('\n')
 		if err != nil {
 			if d.is("stubborn") {
-				select {}
+				time.Sleep(time.Hour)
 			}
 			return
 		}

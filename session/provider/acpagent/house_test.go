@@ -178,7 +178,7 @@ func (h *house) await(ch chan ended) session.Outcome {
 			h.t.Fatal(o.err)
 		}
 		return o.Outcome
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		h.t.Fatal("the turn does not end")
 	}
 	return session.Outcome{}

@@ -172,7 +172,7 @@ func TestAnIndependentClientPromptsCancelsListsAndReconnects(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	x.session = made.Session
-	said, stop, lines := x.prompt("hello")
+	said, stop, _ := x.prompt("hello")
 	if said != "Hello to you." || stop != "end_turn" {
 		t.Fatalf("%q, %s", said, stop)
 	}
@@ -192,7 +192,7 @@ func TestAnIndependentClientPromptsCancelsListsAndReconnects(t *testing.T) {
 
 	rest := x.begin("slowly")
 	x.run("cancel")
-	lines = <-rest
+	lines := <-rest
 	if n := len(lines); acpStop(lines[n-1]) != "cancelled" {
 		t.Errorf("the cancelled prompt ended with %s", lines[n-1].raw)
 	}

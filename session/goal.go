@@ -144,8 +144,13 @@ func (s *Session) drive() bool {
 	if !s.goalDue() {
 		return false
 	}
-	if wait := s.goalAfter.Sub(s.all.cfg.Now()); wait > 0 {
-		s.after(wait, s.nextPrompt)
+	if due := s.goalAfter; due.After(s.all.cfg.Now()) {
+		s.after(min(due.Sub(s.all.cfg.Now()), goalDelayMax), func() {
+			if s.goalAfter.Equal(due) { // waited for, whatever the clock shows now
+				s.goalAfter = time.Time{}
+			}
+			s.nextPrompt()
+		})
 		return true
 	}
 	p := &Prompt{s: s, req: PromptRequest{goal: true}, done: []func(Outcome, error){func(o Outcome, err error) {

@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/rind-dev/rind/session/record"
 	"github.com/rind-dev/rind/session/settings"
@@ -22,7 +23,7 @@ type cleaner struct {
 }
 
 // secretName is a variable whose value may be a key.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`)
+var secretName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)key|token|secret|passw|credential|auth`) })
 
 // shortSecret is the length below which the value of such a variable is no key but a word (as in AUTH=yes), which would garble texts.
 const shortSecret = 8
@@ -30,7 +31,7 @@ const shortSecret = 8
 func newCleaner(e *examined, f *doctorFlags) *cleaner {
 	c := &cleaner{}
 	for _, pair := range os.Environ() {
-		if name, value, ok := strings.Cut(pair, "="); ok && secretName.MatchString(name) && len(value) >= shortSecret && value[0] != '/' {
+		if name, value, ok := strings.Cut(pair, "="); ok && secretName().MatchString(name) && len(value) >= shortSecret && value[0] != '/' {
 			c.Add(value)
 		}
 	}
@@ -153,7 +154,7 @@ func lastLines(path string, limit int) []byte {
 }
 
 // oneWord is an attribute that tells of a kind, a name or an id, not of somebody's text.
-var oneWord = regexp.MustCompile(`^[A-Za-z0-9_.:/$@+-]{1,128}$`)
+var oneWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_.:/$@+-]{1,128}$`) })
 
 // theirWords are the attributes of lines about MCP servers that hold names and no text of the server.
 var theirWords = []string{"server", "tool", "level", "method"}
@@ -180,7 +181,7 @@ func (c *cleaner) logLine(line []byte) []byte {
 			continue
 		case !text:
 			rest[k] = c.value(v)
-		case oneWord.MatchString(s) && (ours || slices.Contains(theirWords, k)), ours && slices.Contains(ourTexts, k):
+		case oneWord().MatchString(s) && (ours || slices.Contains(theirWords, k)), ours && slices.Contains(ourTexts, k):
 			rest[k] = c.text(s)
 		default:
 			rest[k] = fmt.Sprintf("(%d bytes)", len(s))

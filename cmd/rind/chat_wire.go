@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -100,7 +101,7 @@ func receive(from io.Reader, lines chan<- told) {
 }
 
 // kindNamed finds the kind of an event by its type.
-var kindNamed = func() map[string]protocol.Kind {
+var kindNamed = sync.OnceValue(func() map[string]protocol.Kind {
 	m := map[string]protocol.Kind{}
 	for k := range protocol.Catalogue {
 		if kind := protocol.Kind(k); kind.Known() && kind.Info().Told != protocol.NotTold {
@@ -108,7 +109,7 @@ var kindNamed = func() map[string]protocol.Kind {
 		}
 	}
 	return m
-}()
+})
 
 // body is the content of an event line; nil for events that are no entry of a log.
 func (t *told) body() (name string, b protocol.Body, err error) {
@@ -118,7 +119,7 @@ func (t *told) body() (name string, b protocol.Body, err error) {
 	if err := json.Unmarshal(t.Event, &head); err != nil {
 		return "", nil, err
 	}
-	kind, ok := kindNamed[head.Type]
+	kind, ok := kindNamed()[head.Type]
 	if !ok {
 		return head.Type, nil, nil
 	}

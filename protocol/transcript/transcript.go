@@ -7,29 +7,30 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 var (
-	unstable  = regexp.MustCompile(`(\\?"([a-z_]+)\\?":\\?")?([0-9a-f]{64}|[0-9a-f]{32}|[0-9]{8}_[0-9]{6}_[0-9a-f]{8})\b`)
-	times     = regexp.MustCompile(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|\+00:00)`)
-	lists     = regexp.MustCompile(`"(capabilities|methods)":\["[^\]]*\]`)
-	live      = regexp.MustCompile(`^(\{"kind":"event","method":"[a-z/]+","sequence":)[0-9]+,`)
-	shortened = regexp.MustCompile(`Resumed session \S+:`)
-	commands  = regexp.MustCompile(`"commands":\[\{.*\}\],"providers"`)
-	took      = regexp.MustCompile(`("(?:duration_ms|elapsed_ms)":)[0-9]+`)
-	version   = regexp.MustCompile(`("version":)"[^"]*"`)
-	sections  = regexp.MustCompile(`"((?:system|tools|user|assistant|results)_tokens)":[0-9]+`)
-	estimated = regexp.MustCompile(`"(input_tokens|total_tokens|output_tokens|context_usage_percent)":[0-9.e-]+`)
-	asOf      = regexp.MustCompile(`("as_of_sequence":)[0-9]+`)
-	places    = regexp.MustCompile(`"(cursor|head_cursor|next_cursor|task_cursor|sequence)":([1-9][0-9]*)`)
-	preamble  = regexp.MustCompile(`("id":"system","ts":"[^"]*","role":"system","content":)"(?:[^"\\]|\\.)*"`)
-	offered   = regexp.MustCompile(`(There is no tool [^.]*\. Tools: )[^.]*\.`)
-	liveUsage = regexp.MustCompile(`("files":\[[^\]]*\],"context_usage_percent":)[0-9.e-]+`)
-	used      = regexp.MustCompile(`"((?:input|output|total)Tokens)":[0-9]+`)
-	changed   = regexp.MustCompile(`"file-[0-9a-f]{16}"`)
-	renamed   = regexp.MustCompile(`call_[0-9a-f]{24}\b`)
-	quoted    = regexp.MustCompile(`"(<cursor[0-9]+>)"`)
-	named     = regexp.MustCompile(`<[a-z_]+[0-9]+>`)
+	unstable  = lazily(`(\\?"([a-z_]+)\\?":\\?")?([0-9a-f]{64}|[0-9a-f]{32}|[0-9]{8}_[0-9]{6}_[0-9a-f]{8})\b`)
+	times     = lazily(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|\+00:00)`)
+	lists     = lazily(`"(capabilities|methods)":\["[^\]]*\]`)
+	live      = lazily(`^(\{"kind":"event","method":"[a-z/]+","sequence":)[0-9]+,`)
+	shortened = lazily(`Resumed session \S+:`)
+	commands  = lazily(`"commands":\[\{.*\}\],"providers"`)
+	took      = lazily(`("(?:duration_ms|elapsed_ms)":)[0-9]+`)
+	version   = lazily(`("version":)"[^"]*"`)
+	sections  = lazily(`"((?:system|tools|user|assistant|results)_tokens)":[0-9]+`)
+	estimated = lazily(`"(input_tokens|total_tokens|output_tokens|context_usage_percent)":[0-9.e-]+`)
+	asOf      = lazily(`("as_of_sequence":)[0-9]+`)
+	places    = lazily(`"(cursor|head_cursor|next_cursor|task_cursor|sequence)":([1-9][0-9]*)`)
+	preamble  = lazily(`("id":"system","ts":"[^"]*","role":"system","content":)"(?:[^"\\]|\\.)*"`)
+	offered   = lazily(`(There is no tool [^.]*\. Tools: )[^.]*\.`)
+	liveUsage = lazily(`("files":\[[^\]]*\],"context_usage_percent":)[0-9.e-]+`)
+	used      = lazily(`"((?:input|output|total)Tokens)":[0-9]+`)
+	changed   = lazily(`"file-[0-9a-f]{16}"`)
+	renamed   = lazily(`call_[0-9a-f]{24}\b`)
+	quoted    = lazily(`"(<cursor[0-9]+>)"`)
+	named     = lazily(`<[a-z_]+[0-9]+>`)
 )
 
 // Names gives the identifiers of one run stable names, by where they are seen first: <session1>, <turn2>, <event17>. The zero value is ready.
@@ -45,30 +46,30 @@ func (n *Names) Stable(line string) string {
 	if n.names == nil {
 		n.names, n.ids, n.counts = map[string]string{}, map[string]string{}, map[string]int{}
 	}
-	s := lists.ReplaceAllString(line, `"$1":["…"]`)
-	s = commands.ReplaceAllString(s, `"commands":["…"],"providers"`)
-	s = times.ReplaceAllString(s, "<time>")
-	s = took.ReplaceAllString(s, `$1"<ms>"`)
-	s = version.ReplaceAllString(s, `$1"<version>"`)
-	s = sections.ReplaceAllString(s, `"$1":"<n>"`) // estimates: they depend on the length of paths
+	s := lists().ReplaceAllString(line, `"$1":["…"]`)
+	s = commands().ReplaceAllString(s, `"commands":["…"],"providers"`)
+	s = times().ReplaceAllString(s, "<time>")
+	s = took().ReplaceAllString(s, `$1"<ms>"`)
+	s = version().ReplaceAllString(s, `$1"<version>"`)
+	s = sections().ReplaceAllString(s, `"$1":"<n>"`) // estimates: they depend on the length of paths
 	if strings.Contains(s, `"anchor":"estimate"`) {
-		s = estimated.ReplaceAllString(s, `"$1":"<n>"`)
+		s = estimated().ReplaceAllString(s, `"$1":"<n>"`)
 	}
-	s = used.ReplaceAllString(s, `"$1":"<n>"`)
-	s = changed.ReplaceAllString(s, `"file-<path>"`)
-	s = liveUsage.ReplaceAllString(s, `$1"<n>"`)
-	s = preamble.ReplaceAllString(s, `$1"…"`)
-	s = offered.ReplaceAllString(s, "$1….")
-	s = shortened.ReplaceAllString(s, "Resumed session <short>:")
-	s = live.ReplaceAllString(s, "$1<n>,")
-	s = asOf.ReplaceAllString(s, `$1"<n>"`)
-	s = places.ReplaceAllStringFunc(s, func(m string) string { // how many pieces lie between depends on time
-		g := places.FindStringSubmatch(m)
+	s = used().ReplaceAllString(s, `"$1":"<n>"`)
+	s = changed().ReplaceAllString(s, `"file-<path>"`)
+	s = liveUsage().ReplaceAllString(s, `$1"<n>"`)
+	s = preamble().ReplaceAllString(s, `$1"…"`)
+	s = offered().ReplaceAllString(s, "$1….")
+	s = shortened().ReplaceAllString(s, "Resumed session <short>:")
+	s = live().ReplaceAllString(s, "$1<n>,")
+	s = asOf().ReplaceAllString(s, `$1"<n>"`)
+	s = places().ReplaceAllStringFunc(s, func(m string) string { // how many pieces lie between depends on time
+		g := places().FindStringSubmatch(m)
 		return `"` + g[1] + `":"` + n.name("cursor "+g[2], "cursor") + `"`
 	})
-	s = renamed.ReplaceAllStringFunc(s, func(m string) string { return n.name(m, "call") })
-	return unstable.ReplaceAllStringFunc(s, func(m string) string {
-		g := unstable.FindStringSubmatch(m)
+	s = renamed().ReplaceAllStringFunc(s, func(m string) string { return n.name(m, "call") })
+	return unstable().ReplaceAllStringFunc(s, func(m string) string {
+		g := unstable().FindStringSubmatch(m)
 		switch {
 		case g[2] == "history_digest":
 			return g[1] + "<digest>"
@@ -101,8 +102,8 @@ func (n *Names) name(id, member string) string {
 
 // Real puts identifiers in the place of their names, for a request written with them. A name not yet seen stays.
 func (n *Names) Real(line string) string {
-	line = quoted.ReplaceAllString(line, "$1") // a cursor is a number
-	return named.ReplaceAllStringFunc(line, func(name string) string {
+	line = quoted().ReplaceAllString(line, "$1") // a cursor is a number
+	return named().ReplaceAllStringFunc(line, func(name string) string {
 		if id := n.ids[name]; id != "" {
 			return strings.TrimPrefix(id, "cursor ")
 		}
@@ -178,4 +179,9 @@ func eventMember(line []byte, name string) json.RawMessage {
 		return nil
 	}
 	return l.Event[name]
+}
+
+// lazily compiles an expression with its first use: only recording and checking transcripts need them.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

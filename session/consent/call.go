@@ -1,14 +1,13 @@
 package consent
 
 import (
-	"regexp"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
 
 // harmless are variables that change how output looks, with values that can do nothing else. Any other may make a program run another.
-var harmless = regexp.MustCompile(`^(LC_[A-Z]+|LANG|LANGUAGE|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|GIT_OPTIONAL_LOCKS)=[A-Za-z0-9_.@:+-]*$|^TZ=[A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$|^(GIT_PAGER|PAGER)=(cat)?$|^GIT_TERMINAL_PROMPT=0$`)
+var harmless = lazily(`^(LC_[A-Z]+|LANG|LANGUAGE|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|GIT_OPTIONAL_LOCKS)=[A-Za-z0-9_.@:+-]*$|^TZ=[A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$|^(GIT_PAGER|PAGER)=(cat)?$|^GIT_TERMINAL_PROMPT=0$`)
 
 // call walks a simple command.
 func (s *scanner) call(c *syntax.CallExpr, st state) (ok, after []string) {
@@ -24,7 +23,7 @@ func (s *scanner) call(c *syntax.CallExpr, st state) (ok, after []string) {
 			continue
 		}
 		v := x.one(a.Value)
-		matter = matter || !v.known || !harmless.MatchString(a.Name.Value+"="+v.text)
+		matter = matter || !v.known || !harmless().MatchString(a.Name.Value+"="+v.text)
 	}
 	if matter {
 		s.emit(step{text: st.text(c), other: "variable", dirs: st.dirs})

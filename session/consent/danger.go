@@ -380,20 +380,20 @@ var interpreters = map[string]bool{
 }
 
 var bluntly = []struct {
-	re  *regexp.Regexp
+	re  func() *regexp.Regexp
 	why string
 }{
-	{regexp.MustCompile(`:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&`), "it is a fork bomb"},
-	{regexp.MustCompile(`fork\s+while\s+fork|while\s+(True|1)\s*:\s*os\.fork\(\)|loop\s*\{\s*fork\s*\}`), "it is a fork bomb"},
-	{regexp.MustCompile(`\brm['"\s,]+(-[-\w]+['"\s,]+)*-\w*[rR]\w*['"\s,]+(-\S+\s+)*["']?(/|~|\$HOME|\$\{HOME\})/?\*?["']?(\s|[;&|)"'\]]|$)`), deletes},
-	{regexp.MustCompile(`(rmtree|rmSync|rmdirSync|rm_rf|rm_r|remove_dir_all)\s*\(?\s*["'](/|~)["']`), deletes},
-	{regexp.MustCompile(`\bmkfs(\.\w+)?\s`), "it formats a disk"},
-	{regexp.MustCompile(`\bof=/dev/(sd|hd|vd|xvd|nvme|mmcblk|r?disk)`), scribble},
-	{regexp.MustCompile(`>\s*/dev/(sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d)`), scribble},
-	{regexp.MustCompile(`(?m)(^|[;&|(]\s*|["']|sudo\s+)(shutdown|reboot|poweroff|halt)(\s+(-\S+|now|\+\d+)\s*)*(["';&|)]|$)`), halts},
-	{regexp.MustCompile(`(?i)\b(Stop-Computer|Restart-Computer)\b`), halts},
-	{regexp.MustCompile(`(?i)\b(Format-Volume|Clear-Disk|Initialize-Disk)\b`), "it formats a disk"},
-	{regexp.MustCompile(`(?i)\bRemove-Item\b[^\n;|]*\s["']?([A-Z]:\\?|/|~|\$HOME|\$env:USERPROFILE|\$env:SystemRoot)\\?\*?["']?(\s|;|$)`), deletes},
+	{lazily(`:\s*\(\s*\)\s*\{\s*:\s*\|\s*:\s*&`), "it is a fork bomb"},
+	{lazily(`fork\s+while\s+fork|while\s+(True|1)\s*:\s*os\.fork\(\)|loop\s*\{\s*fork\s*\}`), "it is a fork bomb"},
+	{lazily(`\brm['"\s,]+(-[-\w]+['"\s,]+)*-\w*[rR]\w*['"\s,]+(-\S+\s+)*["']?(/|~|\$HOME|\$\{HOME\})/?\*?["']?(\s|[;&|)"'\]]|$)`), deletes},
+	{lazily(`(rmtree|rmSync|rmdirSync|rm_rf|rm_r|remove_dir_all)\s*\(?\s*["'](/|~)["']`), deletes},
+	{lazily(`\bmkfs(\.\w+)?\s`), "it formats a disk"},
+	{lazily(`\bof=/dev/(sd|hd|vd|xvd|nvme|mmcblk|r?disk)`), scribble},
+	{lazily(`>\s*/dev/(sd[a-z]|hd[a-z]|vd[a-z]|xvd[a-z]|nvme\d|mmcblk\d|r?disk\d)`), scribble},
+	{lazily(`(?m)(^|[;&|(]\s*|["']|sudo\s+)(shutdown|reboot|poweroff|halt)(\s+(-\S+|now|\+\d+)\s*)*(["';&|)]|$)`), halts},
+	{lazily(`(?i)\b(Stop-Computer|Restart-Computer)\b`), halts},
+	{lazily(`(?i)\b(Format-Volume|Clear-Disk|Initialize-Disk)\b`), "it formats a disk"},
+	{lazily(`(?i)\bRemove-Item\b[^\n;|]*\s["']?([A-Z]:\\?|/|~|\$HOME|\$env:USERPROFILE|\$env:SystemRoot)\\?\*?["']?(\s|;|$)`), deletes},
 }
 
 // blunt looks for what is never done in text that is not read as a command.
@@ -405,7 +405,7 @@ func blunt(text string) string {
 		text = text[:mostBytes] + "\n" + text[len(text)-mostBytes:]
 	}
 	for _, b := range bluntly {
-		if b.re.MatchString(text) {
+		if b.re().MatchString(text) {
 			return b.why
 		}
 	}

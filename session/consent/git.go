@@ -16,7 +16,7 @@ var gitReaders = map[string]func(args []word) bool{
 	"show-ref": anyhow, "count-objects": anyhow, "check-ignore": anyhow, "check-attr": anyhow, "cherry": anyhow, "version": anyhow, "log": unsigned, "diff": anyhow, "show": unsigned,
 	"whatchanged": unsigned, "diff-tree": unsigned, "diff-index": anyhow, "diff-files": anyhow, "shortlog": unsigned, "blame": anyhow, "annotate": anyhow, "cat-file": anyhow,
 	"grep": func(args []word) bool {
-		return !slices.ContainsFunc(args, func(w word) bool { return group.MatchString(w.text) && strings.Contains(w.text, "O") })
+		return !slices.ContainsFunc(args, func(w word) bool { return group().MatchString(w.text) && strings.Contains(w.text, "O") })
 	},
 	"rev-parse": anyhow, "branch": listsBranches, "tag": listsTags, "remote": listsRemotes,
 	"stash":    func(a []word) bool { return len(a) > 0 && (a[0].text == "list" || a[0].text == "show") && unsigned(a) },
@@ -25,7 +25,7 @@ var gitReaders = map[string]func(args []word) bool{
 	"config":   func(a []word) bool { return len(a) == 2 && a[0].text == "--get" },
 }
 
-var group = regexp.MustCompile(`^-[^-]`)
+var group = lazily(`^-[^-]`)
 
 func anyhow([]word) bool { return true }
 
@@ -80,24 +80,24 @@ func unsigned(args []word) bool {
 }
 
 var (
-	branchFlags  = regexp.MustCompile(`^(-[arvqi]+|-l|--all|--remotes|--verbose|--list|--show-current|--no-color|--color(=.*)?|--column(=.*)?|--no-column|--sort=.*|--format=.*|--abbrev(=.*)?|--no-abbrev|--ignore-case|--(no-)?contains(=.*)?|--(no-)?merged(=.*)?|--points-at(=.*)?|--omit-empty)$`)
-	branchTaking = regexp.MustCompile(`^(-l|--list|--(no-)?contains.*|--(no-)?merged.*|--points-at.*)$`)
-	tagFlags     = regexp.MustCompile(`^(-l|--list|-n[0-9]*|-i|--sort=.*|--format=.*|--column(=.*)?|--no-column|--color(=.*)?|--(no-)?contains(=.*)?|--(no-)?merged(=.*)?|--points-at(=.*)?|--ignore-case|--omit-empty)$`)
-	tagTaking    = regexp.MustCompile(`^(-l|--list|-n[0-9]*|--(no-)?contains.*|--(no-)?merged.*|--points-at.*)$`)
+	branchFlags  = lazily(`^(-[arvqi]+|-l|--all|--remotes|--verbose|--list|--show-current|--no-color|--color(=.*)?|--column(=.*)?|--no-column|--sort=.*|--format=.*|--abbrev(=.*)?|--no-abbrev|--ignore-case|--(no-)?contains(=.*)?|--(no-)?merged(=.*)?|--points-at(=.*)?|--omit-empty)$`)
+	branchTaking = lazily(`^(-l|--list|--(no-)?contains.*|--(no-)?merged.*|--points-at.*)$`)
+	tagFlags     = lazily(`^(-l|--list|-n[0-9]*|-i|--sort=.*|--format=.*|--column(=.*)?|--no-column|--color(=.*)?|--(no-)?contains(=.*)?|--(no-)?merged(=.*)?|--points-at(=.*)?|--ignore-case|--omit-empty)$`)
+	tagTaking    = lazily(`^(-l|--list|-n[0-9]*|--(no-)?contains.*|--(no-)?merged.*|--points-at.*)$`)
 )
 
 // lists tells whether all flags are of a list, and operands only where one of them takes some: without, an operand would be created.
-func lists(args []word, flags, taking *regexp.Regexp) bool {
+func lists(args []word, flags, taking func() *regexp.Regexp) bool {
 	takes, operands := false, false
 	for _, w := range args {
 		if !strings.HasPrefix(w.text, "-") {
 			operands = true
 			continue
 		}
-		if !flags.MatchString(w.text) {
+		if !flags().MatchString(w.text) {
 			return false
 		}
-		takes = takes || taking.MatchString(w.text)
+		takes = takes || taking().MatchString(w.text)
 	}
 	return (takes || !operands) && unsigned(args)
 }

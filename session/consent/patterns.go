@@ -3,6 +3,7 @@ package consent
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // narrow are programs no pattern may stand for: they run what they are given, or do things too different from one another. A rule names
@@ -53,17 +54,17 @@ var subcommandsNarrow = map[string]bool{
 	"pip config": true, "rustup run": true, "nx run": true, "dotnet run": true, "dart run": true,
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@][A-Za-z0-9_.:@/+-]*$`)
+var plainWord = lazily(`^[A-Za-z0-9_@][A-Za-z0-9_.:@/+-]*$`)
 
 // pattern is what a rule for a step says: its program and what that does (`git commit *`), which is wide, or its exact text.
 func pattern(st *step) (text string, wide bool) {
 	exact := exactly(strings.TrimSpace(st.text))
 	name := st.argv[0].text
-	if !st.argv[0].known || st.argv[0].glob != "" || !plainProgram.MatchString(name) {
+	if !st.argv[0].known || st.argv[0].glob != "" || !plainProgram().MatchString(name) {
 		return exact, false
 	}
 	base := programName(name)
-	if narrow[base] || interpreters[base] || shells[base] || versioned.MatchString(base) || dangers[base] != nil {
+	if narrow[base] || interpreters[base] || shells[base] || versioned().MatchString(base) || dangers[base] != nil {
 		return exact, false
 	}
 	if _, wraps := wrappers[base]; wraps {
@@ -87,8 +88,8 @@ func pattern(st *step) (text string, wide bool) {
 }
 
 var (
-	plainProgram = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
-	versioned    = regexp.MustCompile(`^(python|pypy|perl|ruby|node|php|lua|tclsh|bash|zsh|ksh)[0-9.]+$`)
+	plainProgram = lazily(`^[A-Za-z0-9_./+-]+$`)
+	versioned    = lazily(`^(python|pypy|perl|ruby|node|php|lua|tclsh|bash|zsh|ksh)[0-9.]+$`)
 )
 
 // commandWords are the program and its subcommand, with the word behind it where that one has subcommands too. Flags before the
@@ -98,7 +99,7 @@ func commandWords(argv []word, second []string) ([]string, bool) {
 	most := 2
 	for i := 1; i < len(argv) && len(words) < most; i++ {
 		w := argv[i]
-		if !w.known || w.glob != "" || !plainWord.MatchString(w.text) {
+		if !w.known || w.glob != "" || !plainWord().MatchString(w.text) {
 			return nil, false
 		}
 		words = append(words, w.text)
@@ -162,4 +163,9 @@ func anyGitSub(args []word) (sub string, rest []word, ok bool) {
 		}
 	}
 	return "", nil, false
+}
+
+// lazily compiles an expression with its first use: there are many, and most starts of the program read no command.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }

@@ -12,7 +12,7 @@ type reader struct {
 	// no are flags with which it does more: letters count within a group, long ones also shortened.
 	no []string
 	// only, where it is set, is what every flag must match.
-	only *regexp.Regexp
+	only func() *regexp.Regexp
 	// most operands; 0 is any number.
 	most int
 	// text is the number of operands before the paths that are text: patterns, filters; -1 for all.
@@ -54,7 +54,7 @@ var readers = map[string]reader{
 	"egrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
 	"fgrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
 	"rg":    {no: []string{"--pre", "--hostname-bin", "-z", "--search-zip"}, text: 1, instead: []string{"-e", "-f", "--regexp", "--file", "--files"}, why: "--pre, --hostname-bin and -z run programs"},
-	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, globs: true, only: regexp.MustCompile(`^(-[nErsuz]*n[nErsuz]*|-[Ersuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
+	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, globs: true, only: lazily(`^(-[nErsuz]*n[nErsuz]*|-[Ersuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
 
 	"ls": {names: true, why: asks}, "dir": {names: true, why: asks}, "vdir": {names: true, why: asks}, "stat": {names: true, why: asks},
 	"du":   {names: true, no: []string{"--files0-from"}, why: "--files0-from reads files that are named in a file"},
@@ -75,7 +75,7 @@ var readers = map[string]reader{
 	"date":   {no: []string{"-s", "--set", "-f", "--file"}, text: -1, check: dateFormats, why: "-s and an operand that is no format set the clock, -f prints a file"},
 	"whoami": {most: -1, why: asks}, "id": {text: -1, why: asks}, "uname": {most: -1, why: asks}, "arch": {most: -1, why: asks}, "nproc": {most: -1, why: asks},
 	"uptime": {most: -1, why: asks}, "groups": {text: -1, why: asks}, "tty": {most: -1, why: asks},
-	"hostname": {most: -1, only: regexp.MustCompile(`^-[fsiIdA]+$`), why: "an operand, -F and -b set the name"},
+	"hostname": {most: -1, only: lazily(`^-[fsiIdA]+$`), why: "an operand, -F and -b set the name"},
 	"which":    {names: true, text: -1, why: asks}, "type": {names: true, text: -1, why: asks},
 	"cd":  {names: true, check: movesOnly, why: "the folder it leads to is followed"},
 	"set": {text: -1, check: strictness, why: "only -e, -u, -x and pipefail; operands would become the parameters"},
@@ -88,7 +88,7 @@ var readers = map[string]reader{
 	"clang":   {most: -1, only: version, why: "anything else compiles"},
 }
 
-var version = regexp.MustCompile(`^--version$`)
+var version = lazily(`^--version$`)
 
 // reads tells whether a call only reads, as its words say; where its paths lead is looked at elsewhere.
 func reads(argv []word) bool {
@@ -105,7 +105,7 @@ func reads(argv []word) bool {
 	case "timeout", "nice":
 		inner, _ := unwrap(argv)
 		before := args[:len(args)-len(inner)]
-		return len(inner) > 0 && !slices.ContainsFunc(before, func(w word) bool { return !limits.MatchString(w.text) }) && reads(inner)
+		return len(inner) > 0 && !slices.ContainsFunc(before, func(w word) bool { return !limits().MatchString(w.text) }) && reads(inner)
 	}
 	row := readers[name]
 	operands, over := 0, false
@@ -136,7 +136,7 @@ func reads(argv []word) bool {
 	return row.check == nil || row.check(args)
 }
 
-var limits = regexp.MustCompile(`^(-n|-k|-s|-[0-9]+|--adjustment=-?[0-9]+|--preserve-status|--foreground|-v|[0-9.]+[smhd]?|[A-Z]+)$`)
+var limits = lazily(`^(-n|-k|-s|-[0-9]+|--adjustment=-?[0-9]+|--preserve-status|--foreground|-v|[0-9.]+[smhd]?|[A-Z]+)$`)
 
 // readerName is the name of the program when it is the system's own.
 func readerName(argv []word) (string, bool) {
@@ -150,7 +150,7 @@ func readerName(argv []word) (string, bool) {
 
 func flagReads(t string, row reader) bool {
 	if row.only != nil {
-		return row.only.MatchString(t)
+		return row.only().MatchString(t)
 	}
 	name, _, _ := strings.Cut(t, "=")
 	for _, no := range row.no {
@@ -211,14 +211,14 @@ func movesOnly(args []word) bool {
 	return n == 1
 }
 
-var strict = regexp.MustCompile(`^-[eux]*o?$|^\+[eux]+$`)
+var strict = lazily(`^-[eux]*o?$|^\+[eux]+$`)
 
 func strictness(args []word) bool {
 	for i, w := range args {
 		if i > 0 && strings.HasPrefix(args[i-1].text, "-") && strings.HasSuffix(args[i-1].text, "o") && slices.Contains([]string{"pipefail", "errexit", "nounset", "xtrace"}, w.text) {
 			continue
 		}
-		if !strict.MatchString(w.text) || w.text == "-" {
+		if !strict().MatchString(w.text) || w.text == "-" {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/roots"
@@ -163,7 +164,7 @@ func contains(list []fs.FileInfo, info fs.FileInfo) bool {
 }
 
 // frames begin and end notes. What a file holds may look like one, but does not count.
-var frames = regexp.MustCompile(`(?i)<(/?(?:user|project)_notes)`)
+var frames = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(/?(?:user|project)_notes)`) })
 
 // document reads and frames notes, so that the model knows whose words these are and where they end.
 func (v *visit) document(scope, at string, f *os.File) (document, int) {
@@ -181,7 +182,7 @@ func (v *visit) document(scope, at string, f *os.File) (document, int) {
 			name = oneLine(filepath.ToSlash(rel))
 		}
 	}
-	text = frames.ReplaceAllString(text, `<\$1`)
+	text = frames().ReplaceAllString(text, `<\$1`)
 	if more {
 		text += cutMark
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -21,7 +22,7 @@ type head struct {
 	description string // one line
 }
 
-var skillName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+var skillName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`) })
 
 // parseSkill reads a skill's file: front matter between two lines `---`, then the text. Of YAML it knows what such heads hold: `key: value`
 // lines with plain, quoted, literal (|) and folded (>) values; keys other than name and description are passed over with what belongs
@@ -50,7 +51,7 @@ func parseSkill(text string) (head, string, error) {
 	}
 	body := strings.TrimRight(strings.TrimLeft(strings.Join(lines[end+1:], "\n"), "\n"), " \t\n")
 	switch {
-	case h.name != "" && !skillName.MatchString(h.name):
+	case h.name != "" && !skillName().MatchString(h.name):
 		return head{}, "", fmt.Errorf("its name %q is not made of a-z, 0-9 and -, at most 64", shorten(oneLine(h.name), 80))
 	case h.description == "":
 		return head{}, "", errors.New("it has no description")

@@ -170,7 +170,7 @@ func (v *visit) collect(list map[string]found, s shelf, at, scope string) (fresh
 		if err == nil && made.head.name != "" {
 			name = made.head.name
 		}
-		if err == nil && !skillName.MatchString(name) {
+		if err == nil && !skillName().MatchString(name) {
 			err = fmt.Errorf("%q is no name of a skill: a-z, 0-9 and -, at most 64", shorten(oneLine(name), 80))
 		}
 		if other, ok := list[name]; err == nil && ok {

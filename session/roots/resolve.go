@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/rind-dev/rind/protocol"
@@ -75,7 +76,7 @@ const (
 	maxLinks = 40   // on one way
 )
 
-var drive = regexp.MustCompile(`^[A-Za-z]:[\\/]|^\\\\`)
+var drive = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z]:[\\/]|^\\\\`) })
 
 // usable refuses what is no usable name on this system.
 func usable(path string) *PathError {
@@ -91,7 +92,7 @@ func usable(path string) *PathError {
 		return invalid("The path is longer than %d bytes.", maxPath)
 	case path == "~", strings.HasPrefix(path, "~/"), strings.HasPrefix(path, `~\`):
 		return invalid("%s: ~ is not expanded; give a path relative to the workspace.", quote(path))
-	case !windows && drive.MatchString(path):
+	case !windows && drive().MatchString(path):
 		return invalid("%s is a Windows path; give a path relative to the workspace.", quote(path))
 	case windows && !filepath.IsAbs(path) && (rest != path || path[0] == '/' || path[0] == '\\'):
 		return invalid("%s depends on the current drive; give a path relative to the workspace.", quote(path))

@@ -174,7 +174,7 @@ func hide(v any, secret bool) any {
 // Mask shortens a secret to what tells two of them apart. References to variables and the empty text are no secrets.
 func Mask(s string) string {
 	switch {
-	case s == "" || variable.MatchString(s):
+	case s == "" || variable().MatchString(s):
 		return s
 	case len(s) >= 20:
 		return "…" + s[len(s)-4:]

@@ -68,7 +68,7 @@ func (p Provider) Source(env Env) (string, error) {
 		switch {
 		case *p.APIKey == "":
 			return FromNowhere, nil
-		case variable.MatchString(*p.APIKey):
+		case variable().MatchString(*p.APIKey):
 			return p.fromEnv((*p.APIKey)[1:], env)
 		}
 	}
@@ -107,7 +107,7 @@ func (p Provider) Secrets(env Env) []string {
 			out = append(out, v)
 		}
 	}
-	if p.APIKey != nil && !variable.MatchString(*p.APIKey) {
+	if p.APIKey != nil && !variable().MatchString(*p.APIKey) {
 		add(*p.APIKey)
 	}
 	if source, err := p.Source(env); err == nil && source[0] == '$' {

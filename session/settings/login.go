@@ -82,7 +82,7 @@ func DropKey(path, provider string) (key, keyring bool, err error) {
 	if len(at) > 0 {
 		e = s.doc.Providers[provider].entry
 	}
-	key, keyring = e.APIKey != nil && *e.APIKey != "" && !variable.MatchString(*e.APIKey), or(e.Keyring, false)
+	key, keyring = e.APIKey != nil && *e.APIKey != "" && !variable().MatchString(*e.APIKey), or(e.Keyring, false)
 	var edits []edit
 	if key {
 		edits = append(edits, dropping(append(at, "apiKey")...))

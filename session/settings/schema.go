@@ -6,7 +6,7 @@ import "encoding/json"
 func Schema() json.RawMessage {
 	props := properties(top)
 	providers := props["providers"].(map[string]any)
-	providers["propertyNames"] = map[string]any{"pattern": name.String()}
+	providers["propertyNames"] = map[string]any{"pattern": name().String()}
 	providers["additionalProperties"] = map[string]any{"type": "object", "properties": properties(perProvider)}
 	out, err := json.MarshalIndent(map[string]any{
 		"$schema":    "https://json-schema.org/draft/2020-12/schema",

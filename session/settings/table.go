@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Row describes one setting. The checks, `rind config`, the JSON schema and docs/settings.md all come from these rows.
@@ -132,15 +133,15 @@ func rowOf(rows []Row, key string) (Row, bool) {
 }
 
 var (
-	name     = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	variable = regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]*$`)
-	hash     = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	name     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
+	variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\$[A-Za-z_][A-Za-z0-9_]*$`) })
+	hash     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 )
 
 // The checks give the end of a sentence that begins with the setting's name, "" where the value is good. None repeats the value.
 
 func isName(v any) string {
-	if !name.MatchString(v.(string)) {
+	if !name().MatchString(v.(string)) {
 		return "must be 1 to 64 letters, digits, _ or -, and begin with a letter or digit"
 	}
 	return ""
@@ -149,7 +150,7 @@ func isName(v any) string {
 func isKey(v any) string {
 	s := v.(string)
 	switch {
-	case strings.HasPrefix(s, "$") && !variable.MatchString(s):
+	case strings.HasPrefix(s, "$") && !variable().MatchString(s):
 		return "begins with $ but does not name an environment variable"
 	case strings.ContainsAny(s, "\r\n\x00"):
 		return "must not contain line breaks"
@@ -202,7 +203,7 @@ func isPositive(v any) string {
 
 func isTrust(v any) string {
 	for dir, h := range v.(map[string]any) {
-		if s, _ := h.(string); !filepath.IsAbs(dir) || !hash.MatchString(s) {
+		if s, _ := h.(string); !filepath.IsAbs(dir) || !hash().MatchString(s) {
 			return "must map absolute paths to hashes of 64 hexadecimal digits; leave it to rind trust"
 		}
 	}

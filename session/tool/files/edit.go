@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -79,11 +80,11 @@ func (t editFile) Run(ctx context.Context, call session.ToolCall, _ session.Prog
 	return m.write(ctx, call.Session, text)
 }
 
-var numbered = regexp.MustCompile(`(?m)^ *\d+\t`)
+var numbered = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^ *\d+\t`) })
 
 func notFound(path string, s *sought, passage string) session.ToolResult {
 	hint := "read the file and copy the passage exactly"
-	if bare := numbered.ReplaceAllString(passage, ""); bare != passage && strings.Contains(s.view, bare) {
+	if bare := numbered().ReplaceAllString(passage, ""); bare != passage && strings.Contains(s.view, bare) {
 		hint = "leave out the line numbers that read_file shows"
 	} else if squeezed := strings.Join(strings.Fields(passage), " "); squeezed != "" && strings.Contains(strings.Join(strings.Fields(s.view), " "), squeezed) {
 		hint = "it differs in white space only; copy the passage exactly"

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -27,7 +28,7 @@ const (
 	projectShelf = ".rind/skills/"
 )
 
-var skillName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+var skillName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`) })
 
 // Config says where skills are written.
 type Config struct {
@@ -80,7 +81,7 @@ func (a *createArgs) check() string {
 		a.Scope = scopeProject
 	}
 	switch {
-	case !skillName.MatchString(a.Name):
+	case !skillName().MatchString(a.Name):
 		return fmt.Sprintf("%q is no name of a skill: a-z, 0-9 and -, at most 64.", protocol.Prefix(a.Name, 80))
 	case a.Description == "":
 		return "the description is blank."

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// pages are the README and what lies in docs, by name.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	names, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(names) == 0 {
+		t.Fatal("no pages", err)
+	}
+	all := map[string]string{}
+	for _, name := range append(names, "../../README.md") {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[filepath.Base(name)] = string(text)
+	}
+	return all
+}
+
+// commands calls f with every command there is.
+func commands(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, c := range cmd.Commands() {
+		commands(c, f)
+	}
+}
+
+// TestCommandsOfThePagesAreThere takes every `rind …` of README and docs, in text and in blocks, far enough to know that the command and
+// each of its flags exist.
+func TestCommandsOfThePagesAreThere(t *testing.T) {
+	root := rootCommand(&streams{})
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpFlag()
+	call := regexp.MustCompile("(?m)(?:`|^\\s*(?:\\$ )?)rind ([a-z][^`\n]*)")
+	flag := regexp.MustCompile(`(?:^|\s|\[)--([a-z][a-z-]*)`)
+	found := 0
+	for name, text := range pages(t) {
+		for _, m := range call.FindAllStringSubmatch(text, -1) {
+			line, _, _ := strings.Cut(m[1], " -- ") // behind it stands another program's
+			if i := strings.IndexAny(line, "#&;)"); i >= 0 {
+				line = line[:i]
+			}
+			words := strings.Fields(line)
+			names := strings.Split(strings.ReplaceAll(words[0], `\|`, "|"), "|")
+			for _, first := range names {
+				cmd, _, err := root.Find(append([]string{first}, words[1:]...))
+				if err != nil || cmd == root {
+					if strings.HasPrefix(m[0], "`") { // else it is a sentence that begins so
+						t.Errorf("%s: rind %s: no such command", name, m[1])
+					}
+					continue
+				}
+				found++
+				for _, f := range flag.FindAllStringSubmatch(" "+line, -1) {
+					if f[1] != "help" && cmd.Flags().Lookup(f[1]) == nil && cmd.InheritedFlags().Lookup(f[1]) == nil {
+						t.Errorf("%s: rind %s: there is no --%s", name, m[1], f[1])
+					}
+				}
+			}
+		}
+	}
+	if found < 60 {
+		t.Errorf("only %d commands were found in the pages", found)
+	}
+}
+
+// TestEveryCommandAndFlagIsOnAPage: docs/cli.md has a row for each command, and each flag is named there or on another page.
+func TestEveryCommandAndFlagIsOnAPage(t *testing.T) {
+	all := pages(t)
+	text := ""
+	for _, page := range all {
+		text += page
+	}
+	commands(rootCommand(&streams{}), func(cmd *cobra.Command) {
+		if cmd.Parent() == nil || cmd.Hidden {
+			return
+		}
+		row := "`" + cmd.CommandPath()
+		if cmd.HasParent() && cmd.Parent().HasParent() { // sessions list\|show\|…
+			row = "`" + cmd.Parent().CommandPath() + " "
+		}
+		if !strings.Contains(all["cli.md"], row) {
+			t.Errorf("docs/cli.md has no row for %s", cmd.CommandPath())
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" && !strings.Contains(text, "--"+f.Name) {
+				t.Errorf("%s --%s is on no page", cmd.CommandPath(), f.Name)
+			}
+		})
+	})
+}
+
+// TestLinksBetweenPagesLeadSomewhere: README and pages name only files that are there.
+func TestLinksBetweenPagesLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	for name, text := range pages(t) {
+		dir := "../../docs"
+		if name == "README.md" {
+			dir = "../.."
+		}
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(dir, m[1])); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}

@@ -382,3 +382,6 @@ func calls(lines []*heard) map[string]string {
 	}
 	return out
 }
+
+// config is what a test adds to.
+func config() acp.Config { return acp.Config{} }

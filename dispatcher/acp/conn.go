@@ -28,18 +28,19 @@ type Conn struct {
 	rpc  *rpc.Conn
 	asks asks
 
-	mu       sync.Mutex // guards what follows; never held over I/O
-	inFlight map[string]*call
-	free     chan struct{} // closed and made anew whenever a short request was answered
-	ready    bool
-	stopping bool
-	caps     acp.ClientCapabilities
-	version  int64 // of the protocol, as it was agreed on
-	open     map[session.SessionID]*opened
-	own      map[session.TurnID]bool // turns of prompts that have no answer yet
-	noFiles  int                     // times the client did not answer for its files as it should
-	gone     chan struct{}
-	once     sync.Once
+	mu        sync.Mutex // guards what follows; never held over I/O
+	inFlight  map[string]*call
+	free      chan struct{} // closed and made anew whenever a short request was answered
+	ready     bool
+	stopping  bool
+	caps      acp.ClientCapabilities
+	version   int64 // of the protocol, as it was agreed on
+	open      map[session.SessionID]*opened
+	own       map[session.TurnID]bool // turns of prompts that have no answer yet
+	terminals map[string]*terminal    // of the client, by the call that runs in them
+	noFiles   int                     // times the client did not answer for its files as it should
+	gone      chan struct{}
+	once      sync.Once
 }
 
 // opened is a session the client has open here.
@@ -55,7 +56,7 @@ type opened struct {
 
 func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
 	c := &Conn{
-		d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, open: map[session.SessionID]*opened{}, own: map[session.TurnID]bool{},
+		d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, open: map[session.SessionID]*opened{}, own: map[session.TurnID]bool{}, terminals: map[string]*terminal{},
 		gone: make(chan struct{}), free: make(chan struct{}),
 	}
 	c.in.SetMax(d.cfg.MaxLine)

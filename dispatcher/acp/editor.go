@@ -25,6 +25,9 @@ func (c *Conn) editor(o *opened) session.Editor {
 	if caps.ReadFile && caps.WriteFile && faults < filesFaults && c.d.cfg.ClientFiles() {
 		e.Files = &editorFiles{c, o}
 	}
+	if caps.Terminal && c.d.cfg.ClientTerminal() {
+		e.Terminal = &editorTerminal{c, o}
+	}
 	return e
 }
 
@@ -55,9 +58,11 @@ func (e *editorFiles) WriteFile(ctx context.Context, path, text string) bool {
 }
 
 // named is a path as the client names it: it knows its folders by what it called them, not by where their links lead.
-func (e *editorFiles) named(path string) string {
+func (e *editorFiles) named(path string) string { return e.o.named(path) }
+
+func (o *opened) named(path string) string {
 	for dir := path; ; {
-		if as, ok := e.o.names[dir]; ok {
+		if as, ok := o.names[dir]; ok {
 			rel, err := filepath.Rel(dir, path)
 			if err != nil {
 				return path

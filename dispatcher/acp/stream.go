@@ -102,6 +102,9 @@ func (f *follow) appendTold(buf []byte, told []acp.Told) []byte {
 			buf = c.appendSettings(buf, f.s.ID, t.Settings)
 		default:
 			buf = append(acp.AppendUpdate(buf, f.s.ID, t.Raw(), t.Cursor), '\n')
+			if t.Over != "" {
+				c.overAfter(t.Over)
+			}
 		}
 	}
 	clear(told) // keeps no text alive

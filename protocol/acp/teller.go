@@ -7,7 +7,7 @@ import (
 	"github.com/rind-dev/rind/protocol"
 )
 
-// Told is one thing a connection is told: an update, or something that has no update of its own. Exactly one of its members but Cursor is set.
+// Told is one thing a connection is told: an update, or something that has no update of its own. Exactly one of its members but Cursor and Over is set.
 type Told struct {
 	Chunk    *Chunk
 	Update   json.RawMessage
@@ -15,6 +15,7 @@ type Told struct {
 	Resolved string // action id: whoever is still asked is not any more
 	Settings *protocol.SessionSettingsChanged
 
+	Over   string       // with an update: the call in a terminal of the client that it closes
 	Cursor protocol.Seq // all facts up to here are told with this; 0 for none
 }
 
@@ -43,6 +44,8 @@ type Teller struct {
 	Caps    ClientCapabilities
 	// Own reports whether a prompt of this connection asked for a turn and will be answered.
 	Own func(protocol.TurnID) bool
+	// Terminal reports whether a call runs in a terminal of this client, and whether the client was shown it and shows it still. May be nil.
+	Terminal func(callID string) (open, shown bool)
 
 	replay bool // history: whole messages, no progress, nobody is asked
 	knows  bool // the client knows calls from before where it is told from

@@ -137,7 +137,18 @@ func toolResult(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Tol
 			u.Locations = append(u.Locations, Location{Path: d.Diff.Path})
 		}
 	}
-	return update(dst, Call{ToolCallUpdate, u})
+	over := ""
+	if t.Terminal != nil {
+		if open, shown := t.Terminal(r.ToolCallID); open {
+			over = r.ToolCallID
+			if shown && !t.replay { // what is shown stays, and the id must not come again
+				u.Content = nil
+			}
+		}
+	}
+	dst = update(dst, Call{ToolCallUpdate, u})
+	dst[len(dst)-1].Over = over
+	return dst
 }
 
 // closed forgets a call that has ended.

@@ -81,8 +81,9 @@ type Location struct {
 
 // CallContent is what a tool call shows: content, or a diff.
 type CallContent struct {
-	Content *Content
-	Diff    *Diff
+	Content  *Content
+	Diff     *Diff
+	Terminal string // id of a terminal of the client
 }
 
 // Diff is a change of one file. Path is absolute; Old is nil for a file that is new.
@@ -94,6 +95,12 @@ type Diff struct {
 
 // MarshalJSON writes the variant that is there.
 func (c CallContent) MarshalJSON() ([]byte, error) {
+	if c.Terminal != "" {
+		return protocol.Marshal(struct {
+			Type string `json:"type"`
+			ID   string `json:"terminalId"`
+		}{"terminal", c.Terminal})
+	}
 	if c.Diff != nil {
 		return protocol.Marshal(struct {
 			Type string `json:"type"`

@@ -104,6 +104,14 @@ func (b *bash) Run(ctx context.Context, call session.ToolCall, out session.Progr
 	if bg != nil && req.yield == 0 {
 		return f.detach(ctx, call, bg)
 	}
+	if call.Editor.Terminal != nil && !call.Reads { // what only reads is held to that by the sandbox
+		if res, ok := f.inTerminal(ctx, call); ok {
+			return res, nil
+		}
+		if ctx.Err() != nil {
+			return *notRun("The turn was cancelled before the command was started."), nil
+		}
+	}
 	if !call.Reads {
 		f.before = b.earlier.Snapshot(ctx, f.roots, roots.DefaultSnapshot)
 	}

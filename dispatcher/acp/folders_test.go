@@ -1,6 +1,7 @@
 package acp_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/session"
 )
 
 // resolve knows one link and one folder that is gone.
@@ -130,5 +132,48 @@ func TestAForkKnowsWhatWasSaidAndIsOfferedOnlyWhereAskedFor(t *testing.T) {
 		c.tell("session/cancel", named(id))
 		c.answer(ask)
 		p.end()
+	})
+}
+
+// keyless has no credentials for what is not in open.
+type keyless struct {
+	scripted
+	open map[string]bool
+}
+
+func (m keyless) Select(ctx context.Context, sel session.Selection) (session.Selected, error) {
+	if !m.open[sel.Model] {
+		return session.Selected{}, &session.ModelError{Fault: session.FaultConfig, Message: "No API key: KEY is not set. Set it, or run rind login."}
+	}
+	return m.scripted.Select(ctx, sel)
+}
+
+func TestASessionIsLoadedAsLongAsSomeModelCanBeAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		p := w.launch(t, "i1", touching)
+		c := p.start(`{}`)
+		id := c.fresh()
+		c.call("session/set_config_option", fmt.Sprintf(`{"sessionId":%q,"configId":"model","value":"play/m-2"}`, id))
+		c.call("session/prompt", prompting(id, "next"))
+		p.end()
+		for i, can := range []struct {
+			open      map[string]bool
+			load, new bool
+		}{{map[string]bool{"m-2": true}, true, false}, {map[string]bool{"m-1": true}, true, true}, {map[string]bool{}, false, false}} {
+			p := w.launchModels(t, fmt.Sprint("k", i), touching, acp.Config{}, func(m scripted) session.Models { return keyless{m, can.open} })
+			c := p.start(`{}`)
+			for method, params := range map[string]string{"session/load": loading(id), "session/resume": loading(id), "session/new": `{"cwd":"/w","mcpServers":[]}`} {
+				h, _ := c.answer(c.ask(method, params))
+				want := can.load
+				if method == "session/new" {
+					want = can.new
+				}
+				if (h.Error == nil) != want || h.Error != nil && h.Error.Code != -32000 {
+					t.Errorf("%v, %s: %s", can.open, method, h.raw)
+				}
+			}
+			p.end()
+		}
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,9 +20,11 @@ import (
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/provider/script"
 	"github.com/rind-dev/rind/session/store/memory"
 	"github.com/rind-dev/rind/session/tool/files"
+	"github.com/rind-dev/rind/session/tool/shell"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -56,8 +60,10 @@ func (t *tool) Run(ctx context.Context, c session.ToolCall, p session.Progress) 
 // tools are what scripts may call: touch needs consent, changes a file and counts, ask asks a person, stay runs until it is cancelled.
 func tools(touched *atomic.Int32) []session.Tool {
 	object := json.RawMessage(`{"type":"object"}`)
+	children := proc.NewChildren(filepath.Join(os.TempDir(), "rind-no-children"))
+	children.Refuse() // no process runs in a bubble: bash says that it did not start one
 	return []session.Tool{
-		files.ReadFile(), files.EditFile(nil),
+		files.ReadFile(), files.EditFile(nil), shell.Bash(shell.Config{Children: children}),
 		&tool{session.ToolSpec{Name: "touch", Description: "d", Kind: "edit", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			before, after := "old", "new"
 			ch := protocol.FileChange{FilePath: "/w/a.txt"}
@@ -108,8 +114,14 @@ func (w *world) launch(t *testing.T, instance, text string) *process {
 // launchWith is launch with more of a configuration than sessions and version.
 func (w *world) launchWith(t *testing.T, instance, text string, cfg acp.Config) *process {
 	t.Helper()
+	return w.launchModels(t, instance, text, cfg, func(m scripted) session.Models { return m })
+}
+
+// launchModels is launchWith with other models in the place of the script.
+func (w *world) launchModels(t *testing.T, instance, text string, cfg acp.Config, with func(scripted) session.Models) *process {
+	t.Helper()
 	p := &process{t: t, play: script.Must(text), store: w.Open(instance)}
-	models := scripted{p.play}
+	models := with(scripted{p.play})
 	loop, err := session.NewLoop(session.Loop{Models: models, Tools: tools(&p.touched)})
 	if err != nil {
 		t.Fatal(err)

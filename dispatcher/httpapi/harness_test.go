@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/memory"
@@ -77,11 +78,25 @@ func calling(text, tool, args string) func(context.Context, func(session.Chunk, 
 	}
 }
 
+// asking is a policy that asks, but in the mode that asks nobody.
+type asking struct{ session.Policy }
+
+func (asking) Judge(_ context.Context, mode string, spec session.ToolSpec, _ session.ToolCall) (session.Verdict, error) {
+	if mode == "full" {
+		return session.Verdict{Effect: "allow"}, nil
+	}
+	return session.Verdict{Effect: "ask", Title: spec.Name}, nil
+}
+
 // act is a tool that needs consent and counts its runs.
 type act struct {
-	mu   sync.Mutex
-	runs int
+	mu      sync.Mutex
+	runs    int
+	changes func() []protocol.FileChange // what it says it changed; may be nil
 }
+
+// changes are what the tool of a process says, by its sessions; an option sets them.
+var changes sync.Map
 
 func (*act) Spec() session.ToolSpec {
 	return session.ToolSpec{Name: "act", Description: "acts", Kind: "execute", Schema: json.RawMessage(`{"type":"object"}`)}
@@ -91,7 +106,11 @@ func (a *act) Run(context.Context, session.ToolCall, session.Progress) (session.
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.runs++
-	return session.ToolResult{Data: "acted"}, nil
+	r := session.ToolResult{Data: "acted"}
+	if a.changes != nil {
+		r.Changes = a.changes()
+	}
+	return r, nil
 }
 
 func (a *act) count() int {
@@ -120,7 +139,7 @@ type option func(*Config)
 func serve(t *testing.T, store session.Store, m *model, options ...option) *place {
 	t.Helper()
 	tool := &act{}
-	loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{tool}})
+	loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{tool}, Policy: asking{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +155,9 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 	}
 	for _, o := range options {
 		o(&cfg)
+	}
+	if f, ok := changes.LoadAndDelete(all); ok {
+		tool.changes = f.(func() []protocol.FileChange)
 	}
 	if err := cfg.Commands().Recover(context.Background(), time.Hour); err != nil {
 		t.Fatal(err)

@@ -40,6 +40,13 @@ func (t *traffic) follow() (end func()) {
 	return func() { add(-1) }
 }
 
+// open is how many streams there are.
+func (t *traffic) open() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.streams
+}
+
 // metrics tells counters of this process, in the text form that Prometheus reads. Labels are names of ours and of providers: never an id, a
 // path or a text.
 func (x *exchange) metrics() error {
@@ -64,10 +71,9 @@ func (x *exchange) metrics() error {
 	for k, n := range t.requests {
 		rows = append(rows, fmt.Sprintf("rind_http_requests_total{route=%q,status=\"%d\"} %d\n", k.route, k.status, n))
 	}
-	streams := t.streams
 	t.mu.Unlock()
 	family("rind_streams", "gauge", "Open event streams.")
-	fmt.Fprintf(&b, "rind_streams %d\n", streams)
+	fmt.Fprintf(&b, "rind_streams %d\n", t.open())
 	family("rind_http_requests_total", "counter", "Answers by route and status.")
 	sorted(&b, rows)
 	family("rind_tokens_total", "counter", "Tokens that models reported.")

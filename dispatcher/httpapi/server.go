@@ -128,7 +128,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.cfg.Stall))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the answer before; an answer may wait long for what it tells
 	if err := x.serve(); err != nil {
 		x.fail(err)
 	}
@@ -196,6 +196,7 @@ func (x *exchange) write(status int, contentType string, body []byte) error {
 func (x *exchange) status(status int) {
 	x.done = true
 	x.s.traffic.count(x.name, status)
+	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(x.s.cfg.Stall))
 	x.w.WriteHeader(status)
 }
 

@@ -304,3 +304,26 @@ func (m local) DefaultIn(workspace string) session.Selection {
 	}
 	return sel
 }
+
+func TestTheDefaultModelIsThatOfTheFolder(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := launch(t, newWorld(), "i", `[{"text":"x"}]`, "")
+		p.all = session.NewSessions(session.Config{Store: p.store, Models: local{scripted{p.play}}})
+		p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/own"})
+		defer p.end()
+		c := p.connect(env)
+		c.hello()
+		if l := c.call("model/list", ""); l.text("default_model") != "m-2" {
+			t.Errorf("model/list: %s", l.raw)
+		}
+		if l := c.call("model/list", `{"workspace_root":"/elsewhere"}`); l.text("default_model") != "m-1" || l.text("current_model") != "m-2" {
+			t.Errorf("model/list elsewhere: %s", l.raw)
+		}
+		if l := c.call("model/set", `{"model":"m-3"}`); l.text("default_model") != "m-2" || l.text("new_default") != "m-2" || l.text("session_model") != "m-3" {
+			t.Errorf("model/set: %s", l.raw)
+		}
+		if l := c.call("rind/command/execute", `{"input":"/model set m-1"}`); !strings.Contains(l.text("text"), "- default model: m-2 (unchanged)") {
+			t.Errorf("/model set: %s", l.raw)
+		}
+	})
+}

@@ -178,7 +178,7 @@ func commandModel(k *call, s *session.Session, args []string) {
 			if applies == "next_turn" {
 				last = "- active turn: unchanged; the new model applies to the next turn"
 			}
-			k.text("Session model updated.\n- session model: %s\n- default model: %s (unchanged)\n%s", sel.Model, k.c.d.cfg.Sessions.Models().Default().Model, last)
+			k.text("Session model updated.\n- session model: %s\n- default model: %s (unchanged)\n%s", sel.Model, k.c.d.cfg.Sessions.Default(s.Workspace()).Model, last)
 		})
 	default:
 		k.text("Usage: /model or /model set <model>")

@@ -14,8 +14,19 @@ import (
 const modelListTimeout = 15 * time.Second
 
 func modelList(k *call, p *rindv2.ModelListParams) {
+	ws := ""
+	if p.WorkspaceRoot != "" {
+		var err error
+		if ws, err = k.c.workspace(p.WorkspaceRoot); err != nil {
+			k.fail(err)
+			return
+		}
+	}
 	k.inspect(func(v *session.View) {
 		sel := v.Sel
+		if ws == "" {
+			ws = v.Workspace
+		}
 		k.background(func() {
 			ctx, stop := context.WithTimeout(context.Background(), modelListTimeout)
 			defer stop()
@@ -24,15 +35,15 @@ func modelList(k *call, p *rindv2.ModelListParams) {
 				k.fail(err)
 				return
 			}
-			k.models(sel, models, warning)
+			k.models(sel, ws, models, warning)
 		})
 	})
 }
 
-func (k *call) models(sel session.Selection, models []session.ModelInfo, warning string) {
+func (k *call) models(sel session.Selection, workspace string, models []session.ModelInfo, warning string) {
 	res := rindv2.Models{
 		Current: rindv2.ModelRef{ProviderID: sel.Provider, ModelID: sel.Model}, CurrentModel: sel.Model,
-		DefaultModel: k.c.d.cfg.Sessions.Models().Default().Model,
+		DefaultModel: k.c.d.cfg.Sessions.Default(workspace).Model, // what a new session there begins with, under the folder's defaults
 	}
 	if warning != "" {
 		res.Warning = &warning
@@ -86,7 +97,7 @@ func modelSet(k *call, p *rindv2.ModelSetParams) {
 	}
 	k.with(func(s *session.Session) {
 		s.Change(c, func(sel session.Selection, applies string, err error) {
-			def := k.c.d.cfg.Sessions.Models().Default().Model
+			def := k.c.d.cfg.Sessions.Default(s.Workspace()).Model
 			k.settle(rindv2.ModelSet{
 				ModelRef: rindv2.ModelRef{ProviderID: sel.Provider, ModelID: sel.Model}, Model: sel.Model, Session: true, Applies: applies,
 				SessionModel: sel.Model, DefaultModel: def, PreviousDefault: def, NewDefault: def, ActiveUpdated: true,

@@ -107,3 +107,44 @@ func TestServeMakesAFreshTokenThatOnlyItsFileTells(t *testing.T) {
 		r.Close()
 	}
 }
+
+// A link in the place of the token file is replaced; what it leads to is neither read nor written. An explicit file has to be private itself.
+func TestALinkInThePlaceOfTheTokenFileIsReplaced(t *testing.T) {
+	dir := t.TempDir()
+	victim, path := filepath.Join(dir, "victim"), filepath.Join(dir, "http-token")
+	if err := os.WriteFile(victim, []byte(strings.Repeat("v", 32)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, path); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	token, _, err := bearer("", path)
+	if err != nil || token == strings.Repeat("v", 32) {
+		t.Fatalf("token %q, %v", token, err)
+	}
+	if text, _ := os.ReadFile(victim); string(text) != strings.Repeat("v", 32) {
+		t.Errorf("the file behind the link is %q", text)
+	}
+	if info, err := os.Lstat(path); err != nil || !info.Mode().IsRegular() {
+		t.Errorf("in its place is %v, %v", info, err)
+	}
+	if err := os.Chmod(victim, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(victim, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := bearer(link, ""); private(mustStat(t, victim)) != (err == nil) {
+		t.Errorf("a link to a file that others can read is taken: %v", err)
+	}
+}
+
+func mustStat(t *testing.T, path string) os.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}

@@ -11,7 +11,7 @@ import (
 // Bounds of a connection (section 1).
 func (s *Server) http() *http.Server {
 	return &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		Handler: s, ReadHeaderTimeout: s.cfg.Headers, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelInfo), DisableGeneralOptionsHandler: true,
 	}
 }

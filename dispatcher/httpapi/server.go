@@ -50,6 +50,7 @@ type Config struct {
 	ErrorID    func(err error) string
 	Ping       time.Duration // between comments on a stream without events; 0 is 15 s
 	Stall      time.Duration // how long a write may make no progress; 0 is 30 s
+	Headers    time.Duration // how long headers may take; 0 is 10 s
 	// OpenFile opens a regular file of a workspace, by an absolute path, within the workspace only. nil: no contents are served.
 	OpenFile   func(workspace, path string) (File, error)
 	StoreBytes func() int64 // size of the store's files; nil tells none
@@ -83,6 +84,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Ping == 0 {
 		cfg.Ping = pingEvery
+	}
+	if cfg.Headers == 0 {
+		cfg.Headers = headerTimeout
 	}
 	if cfg.Stall == 0 {
 		cfg.Stall = writeTime

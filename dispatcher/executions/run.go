@@ -197,12 +197,16 @@ func pick(r *portable.ActionResponse, options []protocol.Option) (string, bool) 
 	if approved {
 		want = "allow_once"
 	}
+	fallback := ""
 	for _, o := range options {
 		if o.Kind == want {
 			return o.ID, true
 		}
+		if o.Kind == "reject_always" {
+			fallback = o.ID
+		}
 	}
-	return "", false
+	return fallback, !approved // a hosted agent's options may lack one: without any that rejects, its request is closed as cancelled
 }
 
 // Open opens the session of the execution. The caller holds a reference (Close).

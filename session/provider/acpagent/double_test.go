@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -224,6 +225,11 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			d.say(fmt.Sprint(os.Getpid()))
 		case "env":
 			d.say(strings.Join(os.Environ(), "\n"))
+		case "bench":
+			n, _ := strconv.Atoi(arg)
+			for range n {
+				d.say("0123456789")
+			}
 		case "many":
 			for range 2000 {
 				d.say("0123456789")

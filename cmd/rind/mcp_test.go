@@ -59,6 +59,7 @@ func oneTool(t *testing.T) string {
 		_ = json.NewDecoder(r.Body).Decode(&m)
 		answer := map[string]string{
 			"initialize": `{"protocolVersion":"2025-03-26","serverInfo":{"name":"sums","version":"2"}}`, "tools/list": `{"tools":[{"name":"add","inputSchema":{}}]}`,
+			"tools/call": `{"content":[{"type":"text","text":"the sum"}]}`,
 		}[m.Method]
 		if answer == "" {
 			w.WriteHeader(http.StatusAccepted)

@@ -21,6 +21,8 @@ var (
 	ErrNone = errors.New("this system has no keyring")
 	// ErrNotFound: the keyring has no such secret.
 	ErrNotFound = errors.New("the keyring has no such key")
+	// ErrLocked: the keyring has such a secret, but is locked, and could not ask anybody to unlock it.
+	ErrLocked = errors.New("the keyring is locked; log in to the desktop, or unlock it there")
 )
 
 // service is what our secrets are filed under.
@@ -29,7 +31,7 @@ const service = "rind"
 // Ring is a store of secrets by account: any text. Safe for concurrent use. A keyring that is locked may ask the person who sits there, and
 // waits for them until ctx ends.
 type Ring interface {
-	// Get returns a secret. ErrNotFound.
+	// Get returns a secret. ErrNotFound, ErrLocked.
 	Get(ctx context.Context, account string) (string, error)
 	// Set stores a secret in place of the one there is.
 	Set(ctx context.Context, account, secret string) error

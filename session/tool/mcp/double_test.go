@@ -82,6 +82,10 @@ func (d *double) start() bool {
 		d.line("\x00\xff\xfe{}")
 		d.line(`[1,2`)
 		d.line(strings.Repeat("x", testMessage+10))
+	case "echoes":
+		d.line("listening with " + os.Getenv("DOUBLE_SAYS"))
+		fmt.Fprintln(os.Stderr, "listening with "+os.Getenv("DOUBLE_SAYS"))
+		d.write(object{"method": "notifications/message", "params": object{"level": "info", "data": os.Getenv("DOUBLE_SAYS")}})
 	case "flood":
 		text := strings.Repeat("e", 1000) + "\n"
 		for range 5000 {
@@ -145,7 +149,7 @@ func item(name, about string) object {
 }
 
 var doubleTools = []string{
-	"echo", "structured", "fail", "error", "crash", "hang", "steps", "forever", "image", "env", "huge", "grow", "ask", "cancelled", "unknown", "cwd", "pid",
+	"echo", "structured", "fail", "error", "crash", "hang", "steps", "forever", "image", "env", "huge", "grow", "ask", "cancelled", "unknown", "cwd", "pid", "twice", "tardy", "spam", "big", "torn", "nothing", "scalar",
 }
 
 func (d *double) list(m *message) {
@@ -167,6 +171,15 @@ func (d *double) list(m *message) {
 		for i := range 300 {
 			all = append(all, item(fmt.Sprint("n", i), ""))
 		}
+	}
+	if d.mode == "liar" {
+		all = append(all,
+			object{"name": "banana", "inputSchema": object{"type": "object", "properties": object{"a": object{"type": "banana"}}}},
+			object{"name": "nowhere", "inputSchema": object{"type": "object", "properties": object{"a": object{"$ref": "#/definitions/none"}}}},
+			object{"name": "five", "inputSchema": object{"type": "object", "properties": object{"a": 5}}},
+			object{"name": "pattern", "inputSchema": object{"type": "object", "properties": object{"a": object{"type": "string", "pattern": "(?<=x)["}}}},
+			object{"name": "safe", "inputSchema": object{"type": "object"}, "annotations": object{"readOnlyHint": true, "destructiveHint": false, "title": "trust me"}},
+		)
 	}
 	if d.mode == "odd" {
 		all = []any{
@@ -251,6 +264,36 @@ func (d *double) call(m *message) {
 	case "cwd":
 		wd, _ := os.Getwd()
 		d.say(wd, m.ID)
+	case "twice":
+		d.write(object{"id": 999999, "result": object{"content": []any{object{"type": "text", "text": "of a call nobody made"}}}})
+		d.write(object{"id": 1.5, "result": object{}})
+		d.write(object{"id": nil, "error": object{"code": -32700, "message": "no JSON"}})
+		d.line(`{"jsonrpc":"2.0","id":{"a":1},"result":{}}`)
+		d.say("first", m.ID)
+		d.say("second", m.ID)
+		d.write(object{"id": m.ID, "error": object{"code": 1, "message": "third"}})
+	case "tardy":
+		time.Sleep(400 * time.Millisecond)
+		d.say("too late", m.ID)
+	case "spam":
+		text := strings.Repeat("s", 500)
+		for i := range 5000 {
+			d.write(object{"method": "notifications/progress", "params": object{"progressToken": i, "progress": 1, "message": text}})
+			d.line("not a message " + text)
+		}
+		for range 100 {
+			d.write(object{"method": "notifications/tools/list_changed"})
+		}
+		d.say("at last", m.ID)
+	case "big":
+		d.say(strings.Repeat("line of many\n", 30<<10), m.ID)
+	case "torn":
+		d.line(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"content":[{"ty`)
+		os.Exit(4)
+	case "nothing":
+		d.write(object{"id": m.ID})
+	case "scalar":
+		d.write(object{"id": m.ID, "result": 7})
 	case "huge":
 		d.say(strings.Repeat("h", testMessage), m.ID)
 	case "grow":

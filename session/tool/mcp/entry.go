@@ -15,6 +15,7 @@ import (
 // entry is one of mcpServers, checked, its variables looked up.
 type entry struct {
 	disabled bool
+	literal  bool // a client gave it
 	timeout  time.Duration
 	only     []string // tools that are offered; nil for all
 
@@ -48,7 +49,7 @@ type written struct {
 
 // readEntry checks an entry. Errors are one line and hold no value of it.
 func readEntry(raw json.RawMessage, c *Config) (entry, error) {
-	e := entry{timeout: defaultTimeout, hide: strings.NewReplacer(), quiet: strings.NewReplacer()}
+	e := entry{literal: c.Literal, timeout: defaultTimeout, hide: strings.NewReplacer(), quiet: strings.NewReplacer()}
 	var w written
 	if err := json.Unmarshal(raw, &w); err != nil {
 		if bad, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && bad.Field != "" {

@@ -337,7 +337,11 @@ func (l *remote) refused(resp *http.Response) error {
 		l.peer.end(errForgotten)
 		return errForgotten
 	case code == http.StatusUnauthorized || code == http.StatusForbidden:
-		return &lasting{fmt.Errorf("the server refuses the connection (%d): it wants a login; give it a token in headers, as \"Authorization\": \"Bearer ${NAME}\" with NAME set in the environment", code)}
+		token := "\"Authorization\": \"Bearer ${NAME}\" with NAME set in the environment"
+		if l.entry.literal {
+			token = "Authorization, where the editor names the server"
+		}
+		return &lasting{fmt.Errorf("the server refuses the connection (%d): it wants a login; give it a token in headers, as %s", code, token)}
 	case code == http.StatusNotFound || code == http.StatusMethodNotAllowed:
 		return &lasting{fmt.Errorf("there is no such server at the url (%d); check it", code)}
 	case code < 400:

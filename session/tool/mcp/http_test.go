@@ -301,6 +301,12 @@ func TestAListChangedOverHTTPIsHeard(t *testing.T) {
 
 func TestAServerThatRefusesIsNotAskedAgain(t *testing.T) {
 	s := newSite(t)
+	named := open(t, object{"w": web(s, object{"headers": object{}})}, func(c *Config) { c.Literal = true })
+	named.Start()
+	named.Wait(t.Context())
+	if got := named.List()[0].Error; !strings.HasSuffix(got, "give it a token in headers, as Authorization, where the editor names the server") {
+		t.Error(got)
+	}
 	h := open(t, object{"w": web(s, object{"headers": object{}}), "elsewhere": object{"url": s.URL + "/"}}, withKey)
 	h.Start()
 	h.Wait(t.Context())

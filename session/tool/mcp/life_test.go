@@ -41,7 +41,7 @@ func TestACrashFailsTheCallAndTheNextOneWaitsForTheRestart(t *testing.T) {
 }
 
 func TestAServerThatCrashesAgainAndAgainIsLeftAlone(t *testing.T) {
-	h := open(t, object{"d": program("plain", nil)})
+	h := open(t, object{"d": program("plain", nil)}, func(c *Config) { c.second = 60 * time.Millisecond }) // of a window of 36 s
 	crash := h.find(t, "mcp__d__crash")
 	for range restarts + 1 {
 		if r := run(t.Context(), t, crash, `{}`); r.ErrorType != protocol.ErrToolOutcomeUnknown {
@@ -128,7 +128,9 @@ func TestATurnGoesWithoutAServerThatStartsSlowlyAndHasItLater(t *testing.T) {
 }
 
 func TestCloseEndsServersThatDoNotWantToAndCallsInFlight(t *testing.T) {
-	h := open(t, object{"a": program("stubborn", nil), "b": program("mute", nil)}, func(c *Config) { c.Wait = time.Second })
+	h := open(t, object{"a": program("stubborn", nil), "b": program("mute", nil)}, func(c *Config) { c.Wait = time.Millisecond })
+	h.Start()
+	eventually(t, "one is connected", func() bool { return h.List()[0].State == StateReady })
 	hang := h.find(t, "mcp__a__hang")
 	done := make(chan session.ToolResult, 1)
 	begun := make(chan struct{})

@@ -70,7 +70,7 @@ func open(t *testing.T, entries object, set ...func(*Config)) *house {
 	cfg := Config{
 		Servers: map[string]json.RawMessage{}, Children: h.children, Dir: h.dir, Version: "9",
 		Log:    slog.New(slog.NewTextHandler(h.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		second: 20 * time.Millisecond, message: testMessage, attached: 512 << 10, Wait: soon,
+		second: 20 * time.Millisecond, message: testMessage, attached: 512 << 10, Wait: 3 * soon,
 	}
 	for name, e := range entries {
 		cfg.Servers[name] = protocol.MustMarshal(e)

@@ -20,7 +20,11 @@ var ErrReplyUnfit = errors.New("answer does not fit the action")
 
 func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
 	s.exec.init()
-	open := s.openTurn(turn)
+	open := s.next.turn(turn)
+	if open == nil || open.action(action) == nil { // another process may have asked just now
+		s.refresh()
+		open = s.next.turn(turn)
+	}
 	var a *Action
 	if open != nil {
 		a = open.action(action)

@@ -238,8 +238,8 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 		if slices.ContainsFunc(open.Actions, func(a *Action) bool { return a.CallID == call.ID }) {
 			ask.More.Outside = c.Outside // asked before a restart: consent is for what was asked then
 		}
-		if !st.Asked && w.Sandbox != "" && spec.Kind == "execute" {
-			ask.Title += " (" + w.Sandbox + ")"
+		if sandbox := w.sandbox(call); !st.Asked && sandbox != "" && spec.Kind == "execute" {
+			ask.Title += " (" + sandbox + ")"
 			ask.More.Sandbox = true
 		}
 	}); err != nil {
@@ -254,6 +254,14 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 	}
 	call.Outside = ask.More.Outside
 	return nil, nil
+}
+
+// sandbox says what a command runs in, for the first approval of one.
+func (w *work) sandbox(call *ToolCall) string {
+	if call.Editor.Terminal != nil {
+		return "in the editor's terminal, without a sandbox"
+	}
+	return w.Sandbox
 }
 
 // run calls the tool on a goroutine of its own, so that one which ignores its context cannot hold the turn.

@@ -28,6 +28,9 @@ func inTerminal(t *testing.T, f func(c *client, id, ask string, create *heard)) 
 		id, dir := c.atFolder("x")
 		ask := c.ask("session/prompt", prompting(id, "run"))
 		req, _ := c.permission()
+		if !strings.Contains(req.raw, "(in the editor's terminal, without a sandbox)") {
+			t.Errorf("consent is asked as %s", req.raw)
+		}
 		c.choose(req, "allow_once")
 		create := c.asked("terminal/create")
 		if !strings.Contains(create.raw, `"-c","make x \u003e made"]`) && !strings.Contains(create.raw, `"-c","make x > made"]`) || !strings.Contains(create.raw, fmt.Sprintf(`"cwd":%q`, dir)) || !strings.Contains(create.raw, `"outputByteLimit":`) {

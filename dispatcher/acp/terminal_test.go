@@ -106,6 +106,8 @@ func TestALoadInBetweenShowsTheCallWithoutItsTerminal(t *testing.T) {
 		c.result(create, `{"terminalId":"t-1"}`)
 		wait := c.asked("terminal/wait_for_exit")
 		dir := between(create.raw, `"cwd":"`, `"`)
+		time.Sleep(time.Second) // of the bubble: the terminal was shown, live
+		c.call("session/list", `{}`)
 		h, replay := c.call("session/load", strings.Replace(loading(id), `"/w"`, fmt.Sprintf("%q", dir), 1))
 		if strings.Contains(raws(replay)+h.raw, "t-1") {
 			c.t.Errorf("replayed\n%s", raws(replay))

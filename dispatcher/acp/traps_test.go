@@ -59,7 +59,7 @@ func TestTrapsOfLinesAndIds(t *testing.T) {
 				e := p.start(`{}`)
 				at := e.at
 				e.send(c.line)
-				time.Sleep(time.Second) // of the bubble: what there is to say is said
+				time.Sleep(time.Second)      // of the bubble: what there is to say is said
 				e.call("session/list", `{}`) // it lives
 				e.mu.Lock()
 				said := e.lines[at : len(e.lines)-1]

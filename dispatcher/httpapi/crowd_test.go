@@ -48,7 +48,7 @@ func TestReadersThatStopAreCutAndHoldNobodyUp(t *testing.T) {
 		c.Log = slog.New(slog.NewTextHandler(locked{&mu, &log}, nil))
 	})
 	p.http.Transport.(*http.Transport).MaxIdleConnsPerHost = 32
-	long := p.start(p.conversation(), "mock", strings.Repeat(strings.Repeat("y", 40<<10)+" ", 40), `,"config":{"delayMs":1,"prefix":""}`)
+	long := p.start(p.conversation(), "mock", strings.Repeat(strings.Repeat("y", 4<<10)+" ", 40), `,"config":{"delayMs":1,"prefix":""}`)
 	var stalled []net.Conn
 	for range 3 {
 		stalled = append(stalled, p.stall(long))

@@ -133,6 +133,17 @@ type place struct {
 	token string
 }
 
+// narrow gives its connections small buffers, so that a reader that stops is noticed after little.
+type narrow struct{ net.Listener }
+
+func (n narrow) Accept() (net.Conn, error) {
+	c, err := n.Listener.Accept()
+	if err == nil {
+		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10)
+	}
+	return c, err
+}
+
 type option func(*Config)
 
 // serve runs a server over store until the test ends, or stop is called.
@@ -165,7 +176,7 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 	p := &place{t: t, base: "http://" + ln.Addr().String(), all: all, store: store, api: New(cfg), ln: ln, tool: tool, model: m, token: cfg.Token}
 	p.http = &http.Client{Transport: &http.Transport{}}
 	served := make(chan error, 1)
-	go func() { served <- p.api.Serve(ln) }()
+	go func() { served <- p.api.Serve(narrow{ln}) }()
 	t.Cleanup(func() {
 		p.stop()
 		if err := <-served; err != nil {

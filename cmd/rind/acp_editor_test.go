@@ -13,7 +13,7 @@ import (
 )
 
 // acpPatience is how long a line that must come may take on a machine that has much else to do.
-const acpPatience = 30 * time.Second
+const acpPatience = 2 * time.Minute
 
 // editor is what an ACP client is to us: a process of its own, driven by lines over pipes.
 type editor struct {

@@ -51,7 +51,11 @@ func (w *watching) until(what string, match func(l *wireLine) bool) *wireLine {
 	for {
 		raw, err := w.ReadLine(time.Until(end))
 		if err != nil {
-			w.t.Fatalf("%s: %v; standard error: %s", what, err, w.Stderr())
+			var seen []string
+			for _, l := range w.seen {
+				seen = append(seen, fmt.Sprintf("%s %v %s %.120s", l.Kind, l.Cursor, eventOf(&l).Type, l.Result))
+			}
+			w.t.Fatalf("%s: %v; seen:\n%s\nstandard error: %s", what, err, strings.Join(seen, "\n"), w.Stderr())
 		}
 		var l wireLine
 		if err := json.Unmarshal([]byte(raw), &l); err != nil {
@@ -96,9 +100,16 @@ func eventOf(l *wireLine) (e watchedEvent) {
 	return e
 }
 
+// event is the first event of a kind: one it was told already, since answers may be overtaken, or the next that comes.
 func (w *watching) event(kind string) (*wireLine, watchedEvent) {
 	w.t.Helper()
-	l := w.until("event "+kind, func(l *wireLine) bool { return eventOf(l).Type == kind })
+	is := func(l *wireLine) bool { return eventOf(l).Type == kind }
+	for i := range w.seen {
+		if is(&w.seen[i]) {
+			return &w.seen[i], eventOf(&w.seen[i])
+		}
+	}
+	l := w.until("event "+kind, is)
 	return l, eventOf(l)
 }
 

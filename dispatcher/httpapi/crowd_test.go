@@ -44,7 +44,7 @@ func TestReadersThatStopAreCutAndHoldNobodyUp(t *testing.T) {
 	var mu sync.Mutex
 	var log strings.Builder
 	p := mocking(t, func(c *Config) {
-		c.Stall = time.Second
+		c.Stall = 4 * time.Second
 		c.Log = slog.New(slog.NewTextHandler(locked{&mu, &log}, nil))
 	})
 	p.http.Transport.(*http.Transport).MaxIdleConnsPerHost = 32

@@ -115,7 +115,7 @@ type TurnQuery struct {
 type TurnPlace struct {
 	Turn    TurnID
 	Session SessionID
-	Place   int64 // 1 or more; grows with the first entries of turns
+	Place   int64 // 1 or more; grows with the first entries of turns. That of a deleted turn may be given again, above all that are left
 	Ended   bool
 }
 
@@ -143,7 +143,7 @@ type Log interface {
 	ReadTurn(ctx context.Context, turn TurnID, after int64, limit int) ([]Entry, error)
 	// TurnSession finds the session of a turn. ErrNotFound.
 	TurnSession(ctx context.Context, turn TurnID) (SessionID, error)
-	// Turns lists turns, the one whose first entry is newest first.
+	// Turns lists turns, the one whose first entry is newest first. A session that is not there has none.
 	Turns(ctx context.Context, q TurnQuery) ([]TurnPlace, error)
 	// Session describes one session. ErrNotFound.
 	Session(ctx context.Context, id SessionID) (Meta, error)

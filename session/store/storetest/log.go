@@ -480,6 +480,7 @@ func closed(t *testing.T, open Opener) {
 		"Read":     func() error { _, err := s.Read(ctx, id, 0, 1, protocol.ViewAll); return err },
 		"Session":  func() error { _, err := s.Session(ctx, id); return err },
 		"Sessions": func() error { _, _, err := s.Sessions(ctx, session.Query{Limit: 1}); return err },
+		"Turns":    func() error { _, err := s.Turns(ctx, session.TurnQuery{Limit: 1}); return err },
 		"Delete":   func() error { return s.Delete(ctx, id) },
 		"Post":     func() error { _, err := s.Post(ctx, id, json.RawMessage(`{}`)); return err },
 		"Watch":    func() error { _, err := s.Watch(ctx); return err },

@@ -43,6 +43,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"ARowIsReplacedWholeOrLeft", rows},
 		{"WhatIsUnknownIsNotFound", unknown},
 		{"PortableNumbersPageATurn", portable},
+		{"TurnsAreListedNewestFirstAndKeepTheirPlaces", turns},
 		{"FoldStaysUntilANewerOne", folds},
 		{"DeleteRemovesEverythingAndIDsMayReturn", deletes},
 		{"WatchRingsForOthersCommitsAndLetters", watches},

@@ -35,7 +35,8 @@ type Conn struct {
 	lostCurrent session.SessionID // the current session was deleted by another connection
 	caps        bool              // initialize carried client_capabilities
 	named       bool              // some request named its session
-	approves    bool
+	approves    bool // the client knows approvals
+	notices     bool // the client shows notices
 	gone        chan struct{}
 	once        sync.Once
 	asks        questions
@@ -66,6 +67,12 @@ func (c *Conn) knowsApprovals() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.approves
+}
+
+func (c *Conn) showsNotices() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.notices
 }
 
 // legacy reports whether the client is of the older generation (docs/protocol/rind-v2.md, head).

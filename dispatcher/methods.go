@@ -246,6 +246,7 @@ func initialize(k *call, p *rindv2.InitializeParams) {
 	again := c.current
 	if p.ClientCapabilities != nil {
 		c.caps, c.approves = true, slices.Contains(p.ClientCapabilities, "rind/approvals")
+		c.notices = slices.Contains(p.ClientCapabilities, "rind/notices")
 	}
 	c.mu.Unlock()
 	if again == nil {

@@ -37,7 +37,7 @@ func newOutbox(c *Conn, sink io.Writer) *Outbox {
 // unread says that a session's log could not be read. The client of one that stays so is told: it may replay the session when that works again.
 func (o *Outbox) unread(key string, err error, last bool) {
 	o.conn.d.log().Error("read log", "session", key, "err", err, "given_up", last)
-	if !last {
+	if !last || !o.conn.showsNotices() {
 		return
 	}
 	if execution, ok := isWatch(key); ok {

@@ -48,7 +48,7 @@ func (f *stream) Page(buf []byte, limit func() session.Seq) (_ []byte, more bool
 		return buf, false, err
 	}
 	n := fits(entries, limit(), len(buf))
-	f.teller.Approvals = f.out.conn.knowsApprovals()
+	f.teller.Approvals, f.teller.Notices = f.out.conn.knowsApprovals(), f.out.conn.showsNotices()
 	f.out.told = f.teller.Tell(f.out.told[:0], entries[:n], head-f.cursor > mergeBeyond)
 	buf = f.out.appendTold(buf)
 	if n == 0 {
@@ -70,7 +70,7 @@ func (f *stream) catchUp(buf []byte, limit func() session.Seq) (_ []byte, more b
 		return buf, false, err
 	}
 	n := fits(entries, through, len(buf))
-	f.teller.Approvals = f.out.conn.knowsApprovals()
+	f.teller.Approvals, f.teller.Notices = f.out.conn.knowsApprovals(), f.out.conn.showsNotices()
 	f.out.told = f.teller.CatchUp(f.out.told[:0], entries[:n])
 	buf = f.out.appendTold(buf)
 	if n > 0 {

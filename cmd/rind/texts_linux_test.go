@@ -278,7 +278,7 @@ func (tr *trouble) wire(t *testing.T, root, had string) (told []string) {
 	}
 	stuck := time.AfterFunc(60*time.Second, func() { _ = cmd.Process.Kill() })
 	defer stuck.Stop()
-	_, _ = io.WriteString(in, `{"kind":"request","request_id":1,"method":"initialize","params":{}}`+"\n"+`{"kind":"request","request_id":2,"method":"session/prompt","params":{"input":"hi"}}`+"\n")
+	_, _ = io.WriteString(in, `{"kind":"request","request_id":1,"method":"initialize","params":{"client_capabilities":["rind/notices"]}}`+"\n"+`{"kind":"request","request_id":2,"method":"session/prompt","params":{"input":"hi"}}`+"\n")
 	dec := json.NewDecoder(out)
 	for {
 		var l struct {

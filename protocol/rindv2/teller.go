@@ -17,6 +17,7 @@ import (
 type Teller struct {
 	Session   protocol.SessionID
 	Approvals bool // the client knows approvals, and needs no question in their place
+	Notices   bool // the client shows notices
 
 	open map[protocol.TurnID]*textTold // of turns with an open message
 	last *textTold                     // of the turn told of last
@@ -215,7 +216,7 @@ func (t *Teller) entry(dst []protocol.Envelope, e *protocol.Entry) []protocol.En
 // plain tells one entry by itself, and what stands in its place for a client that does not know it.
 func (t *Teller) plain(dst []protocol.Envelope, e *protocol.Entry) []protocol.Envelope {
 	env, ok := EnvelopeOf(t.Session, e)
-	if !ok {
+	if !ok || e.Kind == protocol.KindNotice && !t.Notices {
 		return dst
 	}
 	dst = append(dst, env)

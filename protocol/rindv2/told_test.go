@@ -119,6 +119,16 @@ func approval(t testing.TB) protocol.Entry {
 	return entry(t, 9, "91", &a)
 }
 
+func TestANoticeIsToldToClientsThatShowNotices(t *testing.T) {
+	note := entry(t, 9, "91", &protocol.Notice{Severity: "warning", Title: "The server is down."})
+	for shows, want := range map[bool]int{false: 0, true: 1} {
+		teller := rindv2.Teller{Session: "s1", Notices: shows}
+		if got := teller.Tell(nil, []protocol.Entry{note}, false); len(got) != want {
+			t.Errorf("shows notices: %v, told %+v", shows, got)
+		}
+	}
+}
+
 func TestAnApprovalIsAQuestionForClientsThatDoNotKnowApprovals(t *testing.T) {
 	entries := []protocol.Entry{approval(t)}
 	knows := rindv2.Teller{Session: "s1", Approvals: true}

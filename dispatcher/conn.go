@@ -35,8 +35,8 @@ type Conn struct {
 	lostCurrent session.SessionID // the current session was deleted by another connection
 	caps        bool              // initialize carried client_capabilities
 	named       bool              // some request named its session
-	approves    bool // the client knows approvals
-	notices     bool // the client shows notices
+	approves    bool              // the client knows approvals
+	notices     bool              // the client shows notices
 	gone        chan struct{}
 	once        sync.Once
 	asks        questions

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -130,6 +131,41 @@ func TestAStrayPrintDoesNotReachTheWire(t *testing.T) {
 	e.leave()
 	if !strings.Contains(e.Stderr(), "something in the depths") {
 		t.Errorf("the print is not on standard error: %q", e.Stderr())
+	}
+}
+
+func TestAStrayPrintDoesNotReachTheWireOfRindV2(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc to print from outside")
+	}
+	t.Parallel()
+	root, ws := playing(t, `{"turns":[{"steps":[{"text":"All is well."}]}]}`)
+	p := launched(t, root, ws, nil, "app-server", "--stdio")
+	ask := func(line string) {
+		if err := p.WriteLine(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask(`{"kind":"request","request_id":1,"method":"initialize","params":{}}`)
+	first := p.Line(acpPatience)
+	stray, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", p.PID()), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stray.WriteString("warning: something in the depths\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = stray.Close()
+	ask(`{"kind":"request","request_id":2,"method":"ping","params":{}}`)
+	p.CloseStdin()
+	rest := p.Rest(acpPatience)
+	for _, l := range append(rest, first) {
+		if !json.Valid([]byte(l)) {
+			t.Errorf("on the wire: %q", l)
+		}
+	}
+	if code := p.Wait(acpPatience); code != exitOK || len(rest) != 1 || !strings.Contains(p.Stderr(), "something in the depths") {
+		t.Errorf("exit %d, lines %q, standard error %q", code, rest, p.Stderr())
 	}
 }
 

@@ -81,6 +81,7 @@ func flagOf(err error) string {
 
 func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 	ignorePipe()
+	wire := wireOf(std.out)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(40) // an editor keeps us running all day beside its own processes: memory matters more here than collector time
 	}
@@ -117,7 +118,7 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 		os.Exit(exitOK) // what is left is left to the next process
 	}()
 	p.servers.Workspace(p.workspace).Start() // they connect in the background; initialize does not wait for them
-	if err := dispatcher.New(cfg).Serve(ctx, std.in, std.out, dispatcher.Options{Envelope: envelope(f.envelope)}); err != nil {
+	if err := dispatcher.New(cfg).Serve(ctx, std.in, wire, dispatcher.Options{Envelope: envelope(f.envelope)}); err != nil {
 		p.log.Warn("graceful end", "err", err)
 	}
 	return nil

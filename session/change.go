@@ -18,7 +18,7 @@ type Change struct {
 // Change changes settings.
 func (s *Session) Change(c Change, done func(sel Selection, applies string, err error)) {
 	if !s.post(func() { s.change(c, done) }) {
-		done(Selection{}, "", protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		done(Selection{}, "", errGone(s.ID))
 	}
 }
 
@@ -83,7 +83,7 @@ func (s *Session) Rename(name string, done func(title string, err error)) {
 			s.append(append(s.opening(), lines("", b)...), func(_ Seq, err error) { done(name, err) })
 		})
 	}) {
-		done("", protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		done("", errGone(s.ID))
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *Session) ForkWith(ctx context.Context, before string, roots *[]string) 
 	return s.all.fork(ctx, body)
 }
 
-// historyKinds are the entries a fork copies.
+// historyKind reports whether a fork copies an entry.
 func historyKind(k protocol.Kind) bool {
 	switch k {
 	case protocol.KindUserMessage, protocol.KindQueuedInputDelivered, protocol.KindReasoningCompleted, protocol.KindAssistantMessageCompleted,
@@ -138,41 +138,33 @@ func historyKind(k protocol.Kind) bool {
 // forkEntries reads what is copied, up to head or the user message before.
 func (s *Session) forkEntries(ctx context.Context, head Seq, before string) ([]json.RawMessage, error) {
 	var out []json.RawMessage
-	for after := Seq(0); after < head; {
-		page, err := s.all.cfg.Store.Read(ctx, s.ID, after, 1024, protocol.ViewFacts)
+	for e, err := range readLog(ctx, s.all.cfg.Store, s.ID, 0, protocol.ViewFacts) {
 		if err != nil {
 			return nil, s.all.storeError(err)
 		}
-		if len(page) == 0 {
+		if e.Seq > head {
 			break
 		}
-		for i := range page {
-			e := &page[i]
-			after = e.Seq
-			if e.Seq > head {
-				break
-			}
-			b, err := protocol.Decode(e)
-			if err != nil {
-				return nil, s.all.storeError(err)
-			}
-			if f, ok := b.(*protocol.SessionForked); ok {
-				for j, fe := range forkedEntries(f) {
-					if at, err := forkPoint(fe.body, before); at {
-						return out, err
-					}
-					out = append(out, f.More.Entries[j])
+		b, err := protocol.Decode(e)
+		if err != nil {
+			return nil, s.all.storeError(err)
+		}
+		if f, ok := b.(*protocol.SessionForked); ok {
+			for i, fe := range forkedEntries(f) {
+				if at, err := forkPoint(fe.body, before); at {
+					return out, err
 				}
-				continue
+				out = append(out, f.More.Entries[i])
 			}
-			if at, err := forkPoint(b, before); at {
-				return out, err
-			}
-			if historyKind(e.Kind) {
-				out = append(out, protocol.MustMarshal(protocol.ForkedEntry{
-					Kind: e.Kind, Turn: e.Turn, TS: protocol.FormatTime(e.Time), Event: e.Event, More: e.More,
-				}))
-			}
+			continue
+		}
+		if at, err := forkPoint(b, before); at {
+			return out, err
+		}
+		if historyKind(e.Kind) {
+			out = append(out, protocol.MustMarshal(protocol.ForkedEntry{
+				Kind: e.Kind, Turn: e.Turn, TS: protocol.FormatTime(e.Time), Event: e.Event, More: e.More,
+			}))
 		}
 	}
 	if before != "" {
@@ -219,7 +211,7 @@ func (ss *Sessions) fork(ctx context.Context, body *protocol.SessionForked) (*Se
 	ss.mu.Lock()
 	if ss.stopping {
 		ss.mu.Unlock()
-		return nil, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down.")
+		return nil, errStopping()
 	}
 	ss.start(s)
 	ss.mu.Unlock()

@@ -436,7 +436,7 @@ func (s *Session) Compact(done func(Outcome, error)) *Prompt {
 			s.prompt(p)
 		}
 	}) {
-		done(Outcome{}, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		done(Outcome{}, errGone(s.ID))
 	}
 	return p
 }

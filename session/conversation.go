@@ -37,6 +37,10 @@ func (s *Session) drafted() Meta {
 	return Meta{ID: s.ID, ConversationID: s.conversation, Workspace: s.workspace, Created: s.created}
 }
 
+func errStopping() error {
+	return protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down.")
+}
+
 func errGone(id SessionID) error {
 	return protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", id)
 }

@@ -85,7 +85,7 @@ func (s *Session) execute(req *ExecutionRequest, done func(Accepted, error)) {
 	s.exec.init()
 	switch {
 	case s.removed:
-		done(Accepted{}, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		done(Accepted{}, errGone(s.ID))
 		return
 	case req.Key == "":
 	case s.exec.accepting[req.Key] != nil:
@@ -106,7 +106,7 @@ func (s *Session) execute(req *ExecutionRequest, done func(Accepted, error)) {
 		}
 	}
 	if s.stopping {
-		done(Accepted{}, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down."))
+		done(Accepted{}, errStopping())
 		return
 	}
 	if s.inLine() >= maxInLine {
@@ -262,7 +262,7 @@ func (s *Session) cancelExecution(turn TurnID, reason *string, done func(error))
 	s.exec.init()
 	open := s.openTurn(turn)
 	if open == nil {
-		s.afterFlights(func() { done(nil) })
+		s.settled(func(error) { done(nil) })
 		return
 	}
 	r := CancelRequest{Turn: turn, Surface: protocol.SurfacePortable}
@@ -281,25 +281,11 @@ func (s *Session) cancelExecution(turn TurnID, reason *string, done func(error))
 		switch {
 		case err == nil:
 		case protocol.KindOf(err) == protocol.TurnNotActive:
-			s.afterFlights(func() { answer(nil) })
+			s.settled(func(error) { answer(nil) })
 		default:
 			answer(err)
 		}
 	})
-}
-
-// afterFlights runs f once everything handed to the store so far is acknowledged.
-func (s *Session) afterFlights(f func()) {
-	if len(s.flights) == 0 {
-		f()
-		return
-	}
-	last := s.flights[len(s.flights)-1]
-	before := last.then
-	last.then = func(seq Seq, err error) {
-		before(seq, err)
-		f()
-	}
 }
 
 // cancelLane takes a cancel that is not about the serial turn of this process; false when it is.
@@ -354,7 +340,7 @@ func cancelBody(r CancelRequest) *protocol.CancelRequested {
 func (s *Session) endAside(e *ending, first *protocol.CancelRequested, done func(error)) {
 	open := s.next.turn(e.turn)
 	if open == nil {
-		s.afterFlights(func() { done(nil) })
+		s.settled(func(error) { done(nil) })
 		return
 	}
 	var bodies []protocol.Body

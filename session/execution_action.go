@@ -71,33 +71,29 @@ func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply,
 
 // answeredBefore looks in the log of a turn for the answer a client gave to an action.
 func (s *Session) answeredBefore(turn TurnID, action string) bool {
-	for after := int64(0); ; {
-		page, err := s.all.cfg.Store.ReadTurn(context.Background(), turn, after, 1024)
-		if err != nil || len(page) == 0 {
+	for e, err := range readTurn(context.Background(), s.all.cfg.Store, turn) {
+		if err != nil {
 			return false
 		}
-		for i := range page {
-			e := &page[i]
-			after = e.PortableFirst + int64(e.PortableCount) - 1
-			if e.Kind != protocol.KindApprovalResolved && e.Kind != protocol.KindUserQuestionAnswered {
-				continue
+		if e.Kind != protocol.KindApprovalResolved && e.Kind != protocol.KindUserQuestionAnswered {
+			continue
+		}
+		b, err := protocol.Decode(e)
+		if err != nil {
+			continue
+		}
+		switch b := b.(type) {
+		case *protocol.ApprovalResolved:
+			if b.ActionID == action {
+				return true
 			}
-			b, err := protocol.Decode(e)
-			if err != nil {
-				continue
-			}
-			switch b := b.(type) {
-			case *protocol.ApprovalResolved:
-				if b.ActionID == action {
-					return true
-				}
-			case *protocol.UserQuestionAnswered:
-				if b.More.ActionID == action {
-					return true
-				}
+		case *protocol.UserQuestionAnswered:
+			if b.More.ActionID == action {
+				return true
 			}
 		}
 	}
+	return false
 }
 
 // ActionAsk is what a provider asks a person.

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -147,6 +148,77 @@ func TestNothingIsToldWhileAppendsStall(t *testing.T) {
 				t.Error("rang before anything was written")
 			}
 		}
+		h.close()
+	})
+}
+
+// agentFunc answers turns with a function.
+type agentFunc func(ctx context.Context, t *session.Turn) (string, error)
+
+func (f agentFunc) Turn(ctx context.Context, t *session.Turn) (string, error) { return f(ctx, t) }
+
+// An entry that cannot be made while others are on their way must not leave what is appended behind it without an answer.
+func TestAnEntryThatCannotBeMadeEndsTheTurnAndTheSessionStaysUsable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := say([]session.Chunk{text("hello"), finish(session.FinishStop)})
+		h, f := faultHouse(t, m)
+		var release func()
+		h.all = session.NewSessions(session.Config{Store: f, Models: m, Now: time.Now, Agent: agentFunc(func(_ context.Context, turn *session.Turn) (string, error) {
+			if release != nil {
+				return "end_turn", nil // the prompt afterwards
+			}
+			release = f.Stall()
+			turn.Say("m1", "on its way")
+			bad := turn.Record(&protocol.ApprovalRequested{ToolCallID: "c1", Arguments: []byte("{")})
+			turn.Note(&protocol.AssistantDelta{Text: "behind"})
+			return "end_turn", bad
+		})})
+		s := h.draft()
+		_, ch := ask(s, session.PromptRequest{Input: "go"})
+		synctest.Wait()
+		release()
+		if o := <-ch; o.Outcome.Outcome != session.OutcomeFailed {
+			t.Errorf("outcome %+v %v", o.Outcome, o.err)
+		}
+		if o := h.prompt(s, "afterwards"); o.Outcome != session.OutcomeCompleted {
+			t.Errorf("the session is not usable: %+v", o)
+		}
+		h.close()
+	})
+}
+
+// lateLease is a store whose lease cannot be taken at first.
+type lateLease struct {
+	session.Store
+	refusals int
+}
+
+func (l *lateLease) Acquire(ctx context.Context, id session.SessionID) (session.Lease, error) {
+	if l.refusals > 0 {
+		l.refusals--
+		return session.Lease{}, session.ErrLocked
+	}
+	return l.Store.Acquire(ctx, id)
+}
+
+func TestADraftWhoseLeaseCouldNotBeTakenIsStillUsable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := say([]session.Chunk{text("hello"), finish(session.FinishStop)})
+		h := newHouse(t, memory.New(), m)
+		loop, err := session.NewLoop(session.Loop{Models: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.all = session.NewSessions(session.Config{Store: &lateLease{h.store, 1}, Agent: loop, Models: m, Now: time.Now})
+		s := h.draft()
+		_, ch := ask(s, session.PromptRequest{Input: "go"})
+		if o := <-ch; protocol.KindOf(o.err) != protocol.PersistenceError {
+			t.Errorf("outcome %+v %v", o.Outcome, o.err)
+		}
+		if o := h.prompt(s, "afterwards"); o.Outcome != session.OutcomeCompleted {
+			t.Errorf("the session is not usable: %+v", o)
+		}
+		checkLog(t, h)
 		h.close()
 	})
 }

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"encoding/json"
-	"os"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -20,8 +19,8 @@ type Follower struct {
 // (settings of a draft); end says that the session was deleted. All three run on the session's goroutine and must not
 // block. Call it from within Inspect to get a snapshot and the subscription at one point of the log.
 func (v *View) Follow(ring func(), push func(event json.RawMessage), end func()) *Follower {
-	f := &Follower{s: v.s, ring: ring, push: push, end: end}
-	v.s.followers = append(v.s.followers, f)
+	f := &Follower{s: v.Session, ring: ring, push: push, end: end}
+	v.Session.followers = append(v.Session.followers, f)
 	return f
 }
 
@@ -84,5 +83,3 @@ func (s *Session) Read(ctx context.Context, after Seq, limit int) ([]Entry, Seq,
 func (s *Session) Recent(after Seq, limit int) (es []Entry, head Seq, ok bool) {
 	return s.tail.after(after, limit)
 }
-
-func removeTree(dir string) { _ = os.RemoveAll(dir) }

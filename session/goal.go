@@ -78,7 +78,7 @@ func (s *Session) ClearGoal(done func(*protocol.Goal, error)) {
 
 func (s *Session) goalCall(done func(*protocol.Goal, error), f func()) {
 	if !s.post(f) {
-		done(nil, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		done(nil, errGone(s.ID))
 	}
 }
 

@@ -204,7 +204,7 @@ func (s *Session) measure(t *liveTask, rec *protocol.Task) {
 
 // noteOutput tells the newest output of a running task.
 func (s *Session) noteOutput(t *liveTask, n int64) {
-	if s.jobs.live[t.id] != t || n == t.noted || !s.leased || s.stopping {
+	if s.jobs.live[t.id] != t || n == t.noted || !s.lease.has() || s.stopping {
 		return
 	}
 	t.noted = n
@@ -278,10 +278,9 @@ func (s *Session) intended(id string) bool {
 // CancelTask ends a task; done runs with its record once the end is confirmed. One that has ended stays as it is.
 func (s *Session) CancelTask(id string, done func(protocol.Task, error)) {
 	if !s.post(func() {
-		v := &View{State: s.shown, Session: s, Draft: s.draft, s: s}
 		t := s.jobs.live[id]
 		if t == nil {
-			rec, err := v.Task(id)
+			rec, err := s.view().Task(id)
 			if err == nil && rec.Live() {
 				err = protocol.Errorf(protocol.SessionBusy, "Session is in use by another process.")
 			}
@@ -300,7 +299,7 @@ func (s *Session) CancelTask(id string, done func(protocol.Task, error)) {
 			select {
 			case <-t.ended:
 				s.post(func() {
-					rec, err := (&View{State: s.shown, Session: s, s: s}).Task(id)
+					rec, err := s.view().Task(id)
 					done(rec, err)
 				})
 			case <-timer.C:

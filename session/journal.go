@@ -7,12 +7,81 @@ import (
 	"github.com/rind-dev/rind/protocol"
 )
 
+// journal is what a session knows of its log, as two folds that run beside each other: next holds what was handed to the store, and
+// decides; shown holds what was acknowledged, and is told. When an append fails, next falls back to shown once none is under way any more.
+//
+//	append: next ─ sent ─▶ flights ─ stored ─▶ shown
+//	                       flights ─ lost ───▶ next = shown
+//
+// It does no I/O and belongs to the session's goroutine.
+type journal struct {
+	next, shown *State
+	past        *History  // follows shown; nil until somebody needs it
+	flights     []*flight // appends not yet acknowledged, in order
+	failure     error     // an append failed; those behind it fail too
+}
+
 // flight is one batch on its way to the store.
 type flight struct {
 	entries []Entry
 	bodies  []protocol.Body
 	then    func(Seq, error)
-	sent    time.Time // handed to the store
+	sent    time.Time // handed to the store; zero when it was not, because one before it failed
+}
+
+func newJournal(st *State) journal { return journal{shown: st, next: st.clone()} }
+
+// writing reports whether an append is under way.
+func (j *journal) writing() bool { return len(j.flights) > 0 }
+
+// settled runs f once every append made so far is acknowledged, with the outcome of the last one.
+func (j *journal) settled(f func(error)) {
+	if !j.writing() {
+		f(nil)
+		return
+	}
+	last := j.flights[len(j.flights)-1]
+	before := last.then
+	last.then = func(seq Seq, err error) {
+		before(seq, err)
+		f(err)
+	}
+}
+
+// show folds an acknowledged entry into what is told.
+func (j *journal) show(e *Entry, b protocol.Body) {
+	j.shown.Apply(e, b)
+	if j.past != nil {
+		j.past.Apply(e, b)
+	}
+}
+
+// fail notes the first failure; what is appended from here on is not sent.
+func (j *journal) fail(err error) {
+	if j.failure == nil {
+		j.failure = err
+	}
+}
+
+// advance takes the oldest flight off, which the store has answered, and the ones behind it that were never sent: they are lost. With
+// none under way any more, a failure is over: next falls back to what was stored.
+func (j *journal) advance() (lost []*flight, recovered error) {
+	j.flights = j.flights[1:]
+	for j.writing() && j.flights[0].sent.IsZero() {
+		lost = append(lost, j.flights[0])
+		j.flights = j.flights[1:]
+	}
+	return lost, j.fallBack()
+}
+
+// fallBack ends a failure when no append is under way, and returns it.
+func (j *journal) fallBack() error {
+	if j.failure == nil || j.writing() {
+		return nil
+	}
+	err := j.failure
+	j.failure, j.next = nil, j.shown.clone()
+	return err
 }
 
 // line is one body to be appended to a turn's part of the log; turn "" is the session itself.
@@ -29,42 +98,26 @@ func lines(turn TurnID, bodies ...protocol.Body) []line {
 	return out
 }
 
-// show folds an acknowledged entry into what is told.
-func (s *Session) show(e *Entry, b protocol.Body) {
-	s.shown.Apply(e, b)
-	if s.past != nil {
-		s.past.Apply(e, b)
-	}
-}
-
 // append hands a batch to the store. then runs on this goroutine, exactly once, with the last Seq or the error; nothing of the
 // batch is told before. The lease must be held.
 func (s *Session) append(ls []line, then func(Seq, error)) { s.appendKeyed(ls, nil, then) }
 
+// appendKeyed is append with idempotency keys that are claimed in the same transaction.
 func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) {
 	if then == nil {
 		then = func(Seq, error) {}
 	}
+	f := &flight{then: then}
 	if s.failure != nil {
-		s.flights = append(s.flights, &flight{then: then}) // not sent: fails with those before it
+		s.flights = append(s.flights, f) // not sent: it fails with those before it
 		return
 	}
-	f := &flight{then: then, entries: make([]Entry, 0, len(ls)), bodies: make([]protocol.Body, 0, len(ls))}
-	fact := false
-	for _, l := range ls {
-		e, err := s.encode(l)
-		if err != nil { // next is half way through the batch: it falls back once no append is under way
-			s.failure = err
-			if len(s.flights) == 0 {
-				s.recover()
-			}
-			then(0, err)
-			return
-		}
-		s.next.Apply(&e, l.body)
-		f.entries = append(f.entries, e)
-		f.bodies = append(f.bodies, l.body)
-		fact = fact || e.Class() == protocol.Fact
+	fact, err := s.place(f, ls)
+	if err != nil { // next is half way through the batch
+		s.fail(err)
+		s.recovered(s.fallBack())
+		then(0, err)
+		return
 	}
 	b := Batch{Entries: f.entries, Keys: keys}
 	if fact {
@@ -73,9 +126,24 @@ func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) {
 	}
 	f.sent = time.Now()
 	s.flights = append(s.flights, f)
-	s.all.cfg.Store.Append(s.lease, b, func(err error) {
+	s.all.cfg.Store.Append(s.lease.held, b, func(err error) {
 		s.post(func() { s.landed(f, err) })
 	})
+}
+
+// place makes the entries of a batch, folding each into next before the one behind it gets its place. It reports whether one is a fact.
+func (s *Session) place(f *flight, ls []line) (fact bool, err error) {
+	f.entries, f.bodies = make([]Entry, 0, len(ls)), make([]protocol.Body, 0, len(ls))
+	for _, l := range ls {
+		e, err := s.encode(l)
+		if err != nil {
+			return false, err
+		}
+		s.next.Apply(&e, l.body)
+		f.entries, f.bodies = append(f.entries, e), append(f.bodies, l.body)
+		fact = fact || e.Class() == protocol.Fact
+	}
+	return fact, nil
 }
 
 func usageOf(f *flight) *UsageSample {
@@ -118,46 +186,25 @@ func (s *Session) encode(l line) (Entry, error) {
 	return e, nil
 }
 
-// landed is the store's acknowledge of the oldest flight.
+// landed is the store's answer to the oldest flight. The store refuses all that were sent behind one that failed, so they come back here
+// too; what was appended meanwhile was not even sent.
 func (s *Session) landed(f *flight, err error) {
-	s.flights = s.flights[1:]
-	if err != nil {
-		s.fail(f, err)
-		return
-	}
-	s.all.figures.appended(time.Since(f.sent))
-	for i := range f.entries {
-		s.all.figures.told(s.shown.turn(f.entries[i].Turn), f.bodies[i])
-		s.show(&f.entries[i], f.bodies[i])
-	}
 	var head Seq
-	if n := len(f.entries); n > 0 {
-		head = f.entries[n-1].Seq
-		s.tail.add(f.entries)
-		s.ring()
-	}
-	if s.failure != nil && len(s.flights) == 0 {
-		s.recover()
-	}
-	f.then(head, nil)
-	s.settleDown()
-}
-
-// fail ends a flight that was not stored. The store refuses all that were sent behind it, so they come back here too; what was
-// appended meanwhile was not even sent. Once none is under way, the session goes on from what the store holds.
-func (s *Session) fail(f *flight, err error) {
-	if s.failure == nil {
-		s.failure = err
-		s.log().Error("append", "session", s.ID, "err", err)
+	if err == nil {
+		head = s.stored(f)
+	} else {
+		if s.failure == nil {
+			s.log().Error("append", "session", s.ID, "err", err)
+		}
+		s.fail(err)
 	}
 	told := s.all.storeError(s.failure)
-	lost := []*flight{f}
-	for len(s.flights) > 0 && s.flights[0].entries == nil {
-		lost = append(lost, s.flights[0])
-		s.flights = s.flights[1:]
-	}
-	if len(s.flights) == 0 {
-		s.recover()
+	lost, recovered := s.advance()
+	s.recovered(recovered)
+	if err == nil {
+		f.then(head, nil)
+	} else {
+		f.then(0, told)
 	}
 	for _, l := range lost {
 		l.then(0, told)
@@ -165,11 +212,25 @@ func (s *Session) fail(f *flight, err error) {
 	s.settleDown()
 }
 
-// recover lets next fall back to what was stored.
-func (s *Session) recover() {
-	if errors.Is(s.failure, ErrFenced) {
-		s.leased = false
+// stored tells what a flight has brought into the log, and returns the last Seq of it.
+func (s *Session) stored(f *flight) Seq {
+	s.all.figures.appended(time.Since(f.sent))
+	for i := range f.entries {
+		s.all.figures.told(s.shown.turn(f.entries[i].Turn), f.bodies[i])
+		s.show(&f.entries[i], f.bodies[i])
 	}
-	s.failure = nil
-	s.next = s.shown.clone()
+	n := len(f.entries)
+	if n == 0 {
+		return 0
+	}
+	s.tail.add(f.entries)
+	s.ring()
+	return f.entries[n-1].Seq
+}
+
+// recovered goes on after a failure that is over: nil for none. A stale lease is not held any more.
+func (s *Session) recovered(failure error) {
+	if errors.Is(failure, ErrFenced) {
+		s.lease.lost()
+	}
 }

@@ -8,23 +8,65 @@ import (
 	"github.com/rind-dev/rind/protocol"
 )
 
+// leasehold is a session's way to its lease.
+//
+//	none ─ join ─▶ wanted ─ got ─▶ held ─ give ─▶ releasing ─ released ─▶ none, or wanted
+//
+// It belongs to the session's goroutine.
+type leasehold struct {
+	held      Lease         // the zero Lease: none
+	waiting   []func(error) // for the lease, oldest first
+	releasing bool          // the store is giving it back
+	granting  bool          // those who waited are being told: it is not given back under the next of them
+}
+
+// has reports whether this process may append.
+func (l *leasehold) has() bool { return l.held != (Lease{}) }
+
+// wanted reports whether somebody waits for the lease.
+func (l *leasehold) wanted() bool { return len(l.waiting) > 0 }
+
+// none reports whether there is no lease here, and none on its way back.
+func (l *leasehold) none() bool { return !l.has() && !l.releasing }
+
+// join waits for the lease; true when it is to be taken for that: nobody waited before, and none is being given back.
+func (l *leasehold) join(f func(error)) bool {
+	l.waiting = append(l.waiting, f)
+	return len(l.waiting) == 1 && !l.releasing
+}
+
+// got ends the wait, with the zero Lease when it could not be taken. It returns who waited.
+func (l *leasehold) got(held Lease) []func(error) {
+	waiting := l.waiting
+	l.held, l.waiting = held, nil
+	return waiting
+}
+
+// lost says that the lease is gone without being given back.
+func (l *leasehold) lost() { l.held = Lease{} }
+
+// give says that the store is being given the lease back.
+func (l *leasehold) give() { l.held, l.releasing = Lease{}, true }
+
+// released says that the store has it back; true when it is to be taken again.
+func (l *leasehold) released() bool {
+	l.releasing = false
+	return l.wanted()
+}
+
 // withLease runs then once this process may append. Calls are answered in order.
 func (s *Session) withLease(then func(error)) {
-	if s.removed {
-		then(protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
-		return
-	}
-	if s.leased {
+	switch {
+	case s.removed:
+		then(errGone(s.ID))
+	case s.lease.has():
 		then(nil)
-		return
-	}
-	s.leasing = append(s.leasing, then)
-	if len(s.leasing) == 1 && !s.releasing {
+	case s.lease.join(then):
 		s.takeLease()
 	}
 }
 
-// takeLease gets the lease and everything other processes appended meanwhile.
+// takeLease gets the lease and everything other processes appended meanwhile. Its goroutine ends with the store's answers.
 func (s *Session) takeLease() {
 	draft, head, shown := s.draft, s.shown.Head, s.shown
 	unprompted := s.unprompted()
@@ -36,6 +78,7 @@ func (s *Session) takeLease() {
 		if draft {
 			err = store.Create(ctx, meta)
 		}
+		created := draft && err == nil
 		var lease Lease
 		if err == nil {
 			lease, err = store.Acquire(ctx, s.ID)
@@ -43,38 +86,45 @@ func (s *Session) takeLease() {
 		if errors.Is(err, ErrNotFound) && unprompted != nil {
 			lease, err = putBack(ctx, store, meta, unprompted)
 		}
-		var missed []Entry
-		if err == nil && lease.Head > head {
-			missed, err = readAll(ctx, store, s.ID, head, lease.Head)
-			if err != nil {
-				_ = store.Release(ctx, lease)
-			}
+		if err != nil {
+			s.post(func() {
+				s.draft = s.draft && !created
+				s.gotNoLease(err)
+			})
+			return
 		}
+		missed, err := readThrough(ctx, store, s.ID, head, lease.Head)
 		s.post(func() { s.gotLease(lease, missed, err) })
 	}()
 }
 
+// gotLease goes on with the lease, unless err says that what other processes appended could not be read.
 func (s *Session) gotLease(l Lease, missed []Entry, err error) {
-	waiting := s.leasing
-	s.leasing = nil
+	s.draft = false
 	if err == nil {
-		s.lease, s.leased, s.draft = l, true, false
-		if err = s.catchUp(missed); err != nil {
-			s.leased = false
-		}
+		err = s.catchUp(missed)
 	}
 	if err != nil {
-		err = s.all.storeError(err)
+		s.giveBack(l)
+		s.gotNoLease(err)
+		return
 	}
-	s.granting = true // one of them may find nothing to do, and must not give the lease back under the next
-	if err == nil {
-		s.loseTasks()
-		s.adopt()
-	}
+	waiting := s.lease.got(l)
+	s.lease.granting = true
+	s.loseTasks()
+	s.adopt()
 	for _, f := range waiting {
+		f(nil)
+	}
+	s.lease.granting = false
+	s.settleDown()
+}
+
+func (s *Session) gotNoLease(err error) {
+	err = s.all.storeError(err)
+	for _, f := range s.lease.got(Lease{}) {
 		f(err)
 	}
-	s.granting = false
 	s.settleDown()
 }
 
@@ -97,45 +147,48 @@ func (s *Session) catchUp(missed []Entry) error {
 	return nil
 }
 
-// readAll reads entries in (after, through].
-func readAll(ctx context.Context, store Log, id SessionID, after, through Seq) ([]Entry, error) {
+// readThrough reads entries in (after, through].
+func readThrough(ctx context.Context, store Log, id SessionID, after, through Seq) ([]Entry, error) {
+	if after >= through {
+		return nil, nil
+	}
 	var out []Entry
-	for after < through {
-		page, err := store.Read(ctx, id, after, 1024, protocol.ViewAll)
+	for e, err := range readLog(ctx, store, id, after, protocol.ViewAll) {
 		if err != nil {
 			return nil, err
 		}
-		if len(page) == 0 {
+		if e.Seq > through {
 			break
 		}
-		out = append(out, page...)
-		after = page[len(page)-1].Seq
+		out = append(out, *e)
 	}
 	return out, nil
 }
 
 // settleDown gives the lease back when there is no work left. It is called after everything that may have ended some.
 func (s *Session) settleDown() {
-	if s.busy() || s.granting {
+	if s.busy() || s.lease.granting {
 		return
 	}
 	for _, f := range s.onQuiet {
 		f()
 	}
 	s.onQuiet = nil
-	if !s.leased || s.releasing {
-		return
+	if s.lease.has() {
+		s.giveBack(s.lease.held)
 	}
-	l := s.lease
-	s.leased, s.releasing = false, true
+}
+
+// giveBack lets the store have a lease back. Its goroutine ends with the store's answer.
+func (s *Session) giveBack(l Lease) {
+	s.lease.give()
 	go func() {
 		err := s.all.cfg.Store.Release(context.Background(), l)
 		s.post(func() {
-			s.releasing = false
 			if err != nil {
 				s.log().Warn("release lease", "session", s.ID, "err", err)
 			}
-			if len(s.leasing) > 0 {
+			if s.lease.released() {
 				s.takeLease()
 			}
 		})

@@ -66,23 +66,16 @@ func outcome(turn TurnID, terminal protocol.Body) Outcome {
 func (s *Session) outcomeOf(turn TurnID) (Outcome, error) {
 	var last *Entry
 	answer := ""
-	for after := int64(0); ; {
-		page, err := s.all.cfg.Store.ReadTurn(context.Background(), turn, after, 1024)
+	for e, err := range readTurn(context.Background(), s.all.cfg.Store, turn) {
 		if err != nil {
 			return Outcome{}, s.all.storeError(err)
 		}
-		for i := range page {
-			if page[i].Kind == protocol.KindAssistantMessageCompleted {
-				if b, err := protocol.Decode(&page[i]); err == nil {
-					answer = b.(*protocol.AssistantMessageCompleted).Content
-				}
+		if e.Kind == protocol.KindAssistantMessageCompleted {
+			if b, err := protocol.Decode(e); err == nil {
+				answer = b.(*protocol.AssistantMessageCompleted).Content
 			}
-			last = &page[i]
 		}
-		if len(page) < 1024 {
-			break
-		}
-		after = last.PortableFirst + int64(last.PortableCount) - 1
+		last = e
 	}
 	if last == nil || !last.Kind.Info().Terminal {
 		return Outcome{}, s.all.internal(errors.New("turn " + string(turn) + " has a key but no terminal"))

@@ -57,7 +57,7 @@ func (s *Session) Prompt(req PromptRequest, done func(Outcome, error)) *Prompt {
 	}
 	p.req.Skills = append(p.req.Skills, skills...)
 	if !s.post(func() { s.prompt(p) }) {
-		done(Outcome{}, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		done(Outcome{}, errGone(s.ID))
 	}
 	return p
 }
@@ -84,10 +84,10 @@ func (p *Prompt) withdraw(stop string) {
 func (s *Session) prompt(p *Prompt) {
 	switch {
 	case s.removed:
-		p.finish(Outcome{}, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", s.ID))
+		p.finish(Outcome{}, errGone(s.ID))
 		return
 	case s.stopping:
-		p.finish(Outcome{}, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down."))
+		p.finish(Outcome{}, errStopping())
 		return
 	}
 	if p.req.Scope {

@@ -12,9 +12,6 @@ import (
 // Session is one open conversation. Its state belongs to one goroutine, started by Sessions and ended by it when nothing refers
 // to the session and nothing is left to do; all others post functions to it. It never waits for I/O while it can
 // go on: appends are handed to the store, which acknowledges into the mailbox.
-//
-// Two folds of the same log run beside each other: next holds what was handed to the store, and decides; shown holds what was
-// acknowledged, and is told. When an append fails, next falls back to shown.
 type Session struct {
 	ID        SessionID
 	workspace string // never changes, like the two below
@@ -36,16 +33,8 @@ type Session struct {
 	onQuiet   []func()
 	followers []*Follower
 
-	next, shown *State
-	past        *History  // follows shown; nil until somebody needs it
-	flights     []*flight // appends not yet acknowledged, in order
-	failure     error     // an append failed; those behind it fail too
-
-	lease     Lease
-	leased    bool
-	leasing   []func(error) // waiting for the lease
-	releasing bool
-	granting  bool // those who waited for the lease are being told
+	journal // what holds by the log
+	lease   leasehold
 
 	lane      lane
 	keyed     map[string]*Prompt // prompts with an idempotency key that have no answer yet
@@ -83,11 +72,11 @@ func (s *Session) post(f func()) bool { return s.box.post(f) }
 
 // busy reports whether there is work here: what a lease is held for.
 func (s *Session) busy() bool {
-	return s.lane.busy() || len(s.flights) > 0 || s.unsettled != nil || len(s.leasing) > 0 ||
+	return s.lane.busy() || s.writing() || s.unsettled != nil || s.lease.wanted() ||
 		s.goalDue() || s.jobs.busy() || s.noticeDue() || s.exec.busy()
 }
 
-func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && !s.leased && !s.releasing }
+func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && s.lease.none() }
 
 func (s *Session) log() *slog.Logger { return s.all.cfg.Log }
 
@@ -98,29 +87,20 @@ func (s *Session) history() (*History, error) {
 	}
 	h := newHistory()
 	if !s.draft {
-		after := Seq(0)
-		for after < s.shown.Head {
-			page, err := s.all.cfg.Store.Read(context.Background(), s.ID, after, 1024, protocol.ViewFacts)
+		for e, err := range readLog(context.Background(), s.all.cfg.Store, s.ID, 0, protocol.ViewFacts) {
 			if err != nil {
 				return nil, s.all.storeError(err)
 			}
-			for i := range page {
-				if page[i].Seq > s.shown.Head {
-					break
-				}
-				var b protocol.Body
-				if remembers(page[i].Kind) {
-					var err error
-					if b, err = protocol.Decode(&page[i]); err != nil {
-						return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
-					}
-				}
-				h.Apply(&page[i], b)
-			}
-			if len(page) < 1024 {
+			if e.Seq > s.shown.Head {
 				break
 			}
-			after = page[len(page)-1].Seq
+			var b protocol.Body
+			if remembers(e.Kind) {
+				if b, err = protocol.Decode(e); err != nil {
+					return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
+				}
+			}
+			h.Apply(e, b)
 		}
 	}
 	h.head = s.shown.Head

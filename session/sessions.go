@@ -3,8 +3,11 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -152,7 +155,7 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.stopping {
-		return nil, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down.")
+		return nil, errStopping()
 	}
 	if _, taken := ss.open[id]; taken {
 		return nil, protocol.Errorf(protocol.InvalidRequest, "This conversation already exists.")
@@ -171,7 +174,7 @@ func (ss *Sessions) Default(workspace string) Selection {
 
 func (ss *Sessions) newSession(id SessionID, st *State) *Session {
 	s := &Session{
-		ID: id, workspace: st.Workspace, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, shown: st, next: st.clone(), refs: 1,
+		ID: id, workspace: st.Workspace, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, journal: newJournal(st), refs: 1,
 		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{}, jobs: newJobs(),
 	}
 	s.conversation, s.created = st.Conversation, st.Created
@@ -236,7 +239,7 @@ func (ss *Sessions) Open(ctx context.Context, id SessionID) (*Session, error) {
 		ss.mu.Lock()
 		if ss.stopping {
 			ss.mu.Unlock()
-			return nil, protocol.Errorf(protocol.ServerStopping, "Runtime is shutting down.")
+			return nil, errStopping()
 		}
 		if ss.open[id] == nil {
 			ss.start(s)
@@ -258,7 +261,7 @@ func (ss *Sessions) known(id SessionID) *Session {
 func (ss *Sessions) load(ctx context.Context, id SessionID) (*State, error) {
 	meta, err := ss.cfg.Store.Session(ctx, id)
 	if errors.Is(err, ErrNotFound) {
-		return nil, protocol.Errorf(protocol.SessionNotFound, "Session not found: %s", id)
+		return nil, errGone(id)
 	}
 	if err != nil {
 		return nil, ss.storeError(err)
@@ -274,23 +277,17 @@ func (ss *Sessions) load(ctx context.Context, id SessionID) (*State, error) {
 	if st.Conversation == "" { // a session that has no entry yet
 		st.Conversation, st.Workspace, st.Parent, st.Created = meta.ConversationID, meta.Workspace, meta.Parent, meta.Created
 	}
-	for after := st.Head; ; {
-		page, err := ss.cfg.Store.Read(ctx, id, after, 1024, protocol.ViewAll)
+	for e, err := range readLog(ctx, ss.cfg.Store, id, st.Head, protocol.ViewAll) {
 		if err != nil {
 			return nil, ss.storeError(err)
 		}
-		for i := range page {
-			b, err := protocol.Decode(&page[i])
-			if err != nil {
-				return nil, ss.storeError(errors.Join(ErrCorrupt, err))
-			}
-			st.Apply(&page[i], b)
+		b, err := protocol.Decode(e)
+		if err != nil {
+			return nil, ss.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, id, err))
 		}
-		if len(page) < 1024 {
-			return st, nil
-		}
-		after = page[len(page)-1].Seq
+		st.Apply(e, b)
 	}
+	return st, nil
 }
 
 // Latest opens the session of workspace with the newest activity. SessionNotFound when there is none.
@@ -332,14 +329,8 @@ func (s *Session) delete(done func(error)) {
 		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 		return
 	}
-	gone := func() {
-		s.removed = true
-		for _, f := range append([]*Follower(nil), s.followers...) {
-			f.gone()
-		}
-	}
 	if s.draft {
-		gone()
+		s.remove()
 		done(nil)
 		return
 	}
@@ -356,15 +347,25 @@ func (s *Session) delete(done func(error)) {
 			done(s.all.storeError(err))
 			return
 		}
-		s.leased = false
+		s.lease.lost()
 		if s.all.cfg.Outputs != nil {
 			if dir := s.all.cfg.Outputs(s.ID); filepath.IsAbs(dir) {
-				removeTree(dir)
+				if err := os.RemoveAll(dir); err != nil { // the session is gone all the same
+					s.log().Warn("remove output files", "session", s.ID, "err", err)
+				}
 			}
 		}
-		gone()
+		s.remove()
 		done(nil)
 	})
+}
+
+// remove says to all who follow that the session is no more.
+func (s *Session) remove() {
+	s.removed = true
+	for _, f := range slices.Clone(s.followers) {
+		f.gone()
+	}
 }
 
 // watch listens for what other processes commit and lets the sessions that are open here take it over.
@@ -386,15 +387,15 @@ func (s *Session) refresh() {
 	if s.draft || s.removed {
 		return
 	}
-	if s.leased {
+	if s.lease.has() {
 		s.readInbox()
 		return
 	}
-	if len(s.leasing) > 0 || len(s.flights) > 0 {
+	if s.lease.wanted() || s.writing() {
 		return // taking the lease catches up as well
 	}
 	for {
-		page, err := s.all.cfg.Store.Read(context.Background(), s.ID, s.shown.Head, 1024, protocol.ViewAll)
+		page, err := s.all.cfg.Store.Read(context.Background(), s.ID, s.shown.Head, readPage, protocol.ViewAll)
 		if err != nil {
 			s.log().Warn("follow", "session", s.ID, "err", err)
 			return
@@ -403,7 +404,7 @@ func (s *Session) refresh() {
 			s.log().Warn("follow", "session", s.ID, "err", err)
 			return
 		}
-		if len(page) < 1024 {
+		if len(page) < readPage {
 			return
 		}
 	}

@@ -157,11 +157,11 @@ func (s *Session) newTask(call *ToolCall, spec JobSpec, status string) *protocol
 
 // seen is a record as it is shown: a task whose owner is gone is lost, before that is recorded.
 func (v *View) seen(rec protocol.Task) protocol.Task {
-	if t := v.s.jobs.live[rec.TaskID]; t != nil {
-		v.s.measure(t, &rec)
+	if t := v.Session.jobs.live[rec.TaskID]; t != nil {
+		v.Session.measure(t, &rec)
 		return rec
 	}
-	if rec.Live() && !v.s.intended(rec.TaskID) && !v.foreign() {
+	if rec.Live() && !v.Session.intended(rec.TaskID) && !v.foreign() {
 		rec.Status, rec.Reason = protocol.TaskLost, "The runtime that ran it stopped."
 	}
 	return rec
@@ -169,10 +169,10 @@ func (v *View) seen(rec protocol.Task) protocol.Task {
 
 // foreign reports whether another living process works in the session.
 func (v *View) foreign() bool {
-	if v.s.leased || v.Draft {
+	if v.Session.lease.has() || v.Draft {
 		return false
 	}
-	meta, err := v.s.all.cfg.Store.Session(context.Background(), v.s.ID)
+	meta, err := v.Session.all.cfg.Store.Session(context.Background(), v.Session.ID)
 	return err == nil && meta.OwnerAlive
 }
 

@@ -53,7 +53,7 @@ func (s *Session) ReadTask(id string, from int64, chars int, done func(TaskPart,
 // TailTask is a task with the last chars characters of each stream. Reading so consumes nothing.
 func (s *Session) TailTask(id string, chars int, done func(protocol.Task, error)) {
 	if !s.post(func() {
-		rec, err := (&View{State: s.shown, Session: s, Draft: s.draft, s: s}).Task(id)
+		rec, err := s.view().Task(id)
 		if err != nil {
 			done(rec, err)
 			return
@@ -72,8 +72,7 @@ func (s *Session) TailTask(id string, chars int, done func(protocol.Task, error)
 
 // part reads output of a task from an offset on.
 func (s *Session) part(id string, from int64, chars int, reason string) (TaskPart, error) {
-	v := &View{State: s.shown, Session: s, Draft: s.draft, s: s}
-	rec, err := v.Task(id)
+	rec, err := s.view().Task(id)
 	if err != nil {
 		return TaskPart{}, err
 	}

@@ -154,7 +154,7 @@ func (t *Turn) do(f func(done func(error))) error {
 func (t *Turn) View(f func(st *State, open *OpenTurn, past *History)) error {
 	return t.do(func(done func(error)) {
 		t.gather.flush()
-		t.settled(func(err error) {
+		t.s.settled(func(err error) {
 			if err != nil {
 				done(err)
 				return
@@ -173,20 +173,6 @@ func (t *Turn) View(f func(st *State, open *OpenTurn, past *History)) error {
 			done(nil)
 		})
 	})
-}
-
-// settled runs then once every append made so far is acknowledged.
-func (t *Turn) settled(then func(error)) {
-	if len(t.s.flights) == 0 {
-		then(nil)
-		return
-	}
-	last := t.s.flights[len(t.s.flights)-1]
-	before := last.then
-	last.then = func(seq Seq, err error) {
-		before(seq, err)
-		then(err)
-	}
 }
 
 // Record appends facts in one transaction and returns once they are on disk. Text said before is written before. It fails with

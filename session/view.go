@@ -13,21 +13,23 @@ type View struct {
 	Session *Session
 	Draft   bool
 	Hosted  bool // this process runs the open turn
-	s       *Session
+}
+
+// view is what holds now. Runs on the session's goroutine.
+func (s *Session) view() *View {
+	return &View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.lane.run != nil}
 }
 
 // Inspect runs f on the session's goroutine. It returns false when the session is gone. f must not block, and must not keep or
 // change what it sees.
 func (s *Session) Inspect(f func(v *View)) bool {
-	return s.post(func() {
-		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.lane.run != nil, s: s})
-	})
+	return s.post(func() { f(s.view()) })
 }
 
 // InspectNow is Inspect for callers that may wait.
 func (s *Session) InspectNow(ctx context.Context, f func(v *View)) error {
 	return s.call(ctx, func(done func(error)) {
-		f(&View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.lane.run != nil, s: s})
+		f(s.view())
 		done(nil)
 	})
 }
@@ -40,13 +42,13 @@ func (v *View) Alive() bool {
 	if v.Serial == nil || v.Draft {
 		return false
 	}
-	meta, err := v.s.all.cfg.Store.Session(context.Background(), v.s.ID)
+	meta, err := v.Session.all.cfg.Store.Session(context.Background(), v.Session.ID)
 	return err == nil && meta.OwnerAlive
 }
 
 // Working reports whether the serial lane is taken here, or prompts wait for it.
 func (v *View) Working() bool {
-	return v.s.lane.busy()
+	return v.Session.lane.busy()
 }
 
 // TurnState is turn_state of docs/protocol/rind-v2.md section 4.1.
@@ -205,11 +207,11 @@ func (v *View) OpenMessage() (id, text string) {
 
 // Wire lists the messages of message mode; message 0 is the system prompt.
 func (v *View) Wire() ([]Wire, error) {
-	h, err := v.s.history()
+	h, err := v.Session.history()
 	if err != nil {
 		return nil, err
 	}
-	return h.wire(guideText(v.s.all.cfg.Guide.Parts(v.Workspace)), v.Created), nil
+	return h.wire(guideText(v.Session.all.cfg.Guide.Parts(v.Workspace)), v.Created), nil
 }
 
 // ResumePreview is resume_preview of docs/protocol/rind-v2.md section 4.1.
@@ -217,11 +219,11 @@ func (v *View) ResumePreview() (string, error) {
 	if v.Messages == 0 {
 		return "", nil
 	}
-	h, err := v.s.history()
+	h, err := v.Session.history()
 	if err != nil {
 		return "", err
 	}
-	return h.preview(v.s.ID, 6), nil
+	return h.preview(v.Session.ID, 6), nil
 }
 
 // OpenText is the text of the open message so far as one assistant_delta, with id and time of its newest piece; false when none is open.
@@ -230,7 +232,8 @@ func (v *View) OpenText() (Entry, bool) {
 	if t == nil || len(t.Text) == 0 || t.LastPiece == nil {
 		return Entry{}, false
 	}
-	e, err := protocol.Encode(protocol.Head{Time: t.LastPieceAt, EventID: protocol.EventID(t.LastPiece), Session: v.s.ID, Turn: t.ID}, &protocol.AssistantDelta{Text: string(t.Text)})
+	h := protocol.Head{Time: t.LastPieceAt, EventID: protocol.EventID(t.LastPiece), Session: v.Session.ID, Turn: t.ID}
+	e, err := protocol.Encode(h, &protocol.AssistantDelta{Text: string(t.Text)})
 	return e, err == nil
 }
 
@@ -241,10 +244,7 @@ func (s *Session) Forget(done func(bool)) {
 			done(false)
 			return
 		}
-		s.removed = true
-		for _, f := range append([]*Follower(nil), s.followers...) {
-			f.gone()
-		}
+		s.remove()
 		done(true)
 	}) {
 		done(false)

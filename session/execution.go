@@ -28,6 +28,8 @@ type ExecutionRequest struct {
 	Digest       string          // fingerprint of the request, with Key
 	// Runner answers it beside the serial lane. nil: a turn of the session's agent, in line with the prompts of editors.
 	Runner Runner
+	// Hosted is what its turn is set to, whatever the session is: to a provider that hosts an agent, which takes no configuration. nil for none.
+	Hosted *Selection
 	// Tools are the names the configuration of an execution of the agent may give; nil allows any.
 	Tools []string
 }
@@ -222,12 +224,20 @@ func (s *Session) startExecution(p *Prompt) {
 		return
 	}
 	var limits *ExecutionLimits
-	var wrong error
-	if req := s.exec.setups[turn]; req != nil { // what is wrong with the configuration fails the turn, not the request
+	var wrong error // what is wrong with the configuration fails the turn, not the request
+	sel := s.next.Sel
+	switch req := s.exec.setups[turn]; {
+	case req == nil:
+	case req.Hosted != nil:
+		wrong = emptyConfig(req.Config)
+		if sel.Provider != req.Hosted.Provider { // else what the session is set to holds
+			sel.Provider, sel.Model, sel.Effort = req.Hosted.Provider, req.Hosted.Model, req.Hosted.Effort
+		}
+	default:
 		limits, wrong = ReadLimits(req.Config, req.Tools)
+		sel = limits.choose(sel)
 	}
 	delete(s.exec.setups, turn)
-	sel := limits.choose(s.next.Sel)
 	input := p.req.Input
 	msg := &protocol.UserMessage{}
 	msg.More.ID, msg.More.Text, msg.More.Origin = s.all.cfg.IDs.Hex32(), input, protocol.OriginUser
@@ -245,7 +255,7 @@ func (s *Session) startExecution(p *Prompt) {
 	t.limits, t.wrong = limits, wrong
 	t.hold()
 	ls = append(ls, lines(turn, msg, started)...)
-	s.markHosted(ls)
+	s.markHosted(sel, ls)
 	s.appendKeyed(ls, nil, func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)

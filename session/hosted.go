@@ -16,10 +16,14 @@ import (
 
 // Hosting is what an Agent may offer beside Turn.
 type Hosting interface {
-	// Hosts reports whether turns of a selection are answered by an agent with a loop of its own. Such turns never wait for a person beyond the
-	// end of their process, and are not gone on with after a crash. It must not block.
-	Hosts(sel Selection) bool
+	// Hosts names the provider whose agent, with a loop of its own, answers turns of a selection; false when none does. Such turns never wait for
+	// a person beyond the end of their process, and are not gone on with after a crash. It must not block.
+	Hosts(sel Selection) (provider string, ok bool)
 }
+
+// HostedPrefix is in front of a hosted agent's name where it is a provider of the portable protocol (docs/protocol/portable-2026-09-02.md
+// section 11).
+const HostedPrefix = "acp."
 
 // ErrAgentCancelled is what an Agent returns when the agent it hosts ended the turn as cancelled and nobody here asked for that.
 var ErrAgentCancelled = errors.New("the hosted agent cancelled the turn")
@@ -54,17 +58,37 @@ func rejection(options []protocol.Option) string {
 	return found
 }
 
-// markHosted notes at the start of a turn that a hosted agent answers it.
-func (s *Session) markHosted(ls []line) {
-	h, ok := s.all.cfg.Agent.(Hosting)
+// hosts names the provider whose hosted agent answers turns of a selection.
+func (s *Session) hosts(sel Selection) (provider string, ok bool) {
+	if h, hosting := s.all.cfg.Agent.(Hosting); hosting {
+		return h.Hosts(sel)
+	}
+	return "", false
+}
+
+// markHosted notes at the start of a turn that a hosted agent answers it, and which: a prompt of an editor is an execution of that provider.
+func (s *Session) markHosted(sel Selection, ls []line) {
+	provider, ok := s.hosts(sel)
 	if !ok {
 		return
 	}
 	for _, l := range ls {
-		if b, ok := l.body.(*protocol.TurnStarted); ok {
-			b.More.Hosted = h.Hosts(s.next.Sel)
+		switch b := l.body.(type) {
+		case *protocol.TurnStarted:
+			b.More.Hosted = true
+		case *protocol.TurnAccepted:
+			b.More.Provider = HostedPrefix + provider
 		}
 	}
+}
+
+// emptyConfig refuses a configuration for a hosted agent, which takes none.
+func emptyConfig(config json.RawMessage) error {
+	var members map[string]json.RawMessage
+	if _ = json.Unmarshal(config, &members); len(members) == 0 {
+		return nil
+	}
+	return &Failure{Type: protocol.FailConfiguration, Status: "rejected", Source: "runtime", Message: "Hosted agent takes no execution config"}
 }
 
 // Said is what a turn begins with.

@@ -146,9 +146,6 @@ type work struct {
 
 // Turn answers t; see Agent.
 func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
-	if t.wrong != nil {
-		return "", t.wrong
-	}
 	while, over := context.WithCancel(ctx)
 	defer over()
 	w := &work{Loop: l.forTurn(while, t), t: t}

@@ -74,7 +74,7 @@ func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
 	t := newTurn(s, turn, p, s.next.Sel)
 	t.transient, t.aside = p.req.Transient, p.req.aside
 	s.stampRoots(ls)
-	s.markHosted(ls)
+	s.markHosted(t.Selection, ls)
 	if p.req.Started != nil {
 		p.req.Started(turn)
 	}

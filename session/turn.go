@@ -119,6 +119,9 @@ func (t *Turn) answer() (stop string, err error) {
 	if t.aside != nil {
 		return t.aside(t.ctx, t)
 	}
+	if t.wrong != nil {
+		return "", t.wrong
+	}
 	return t.s.all.cfg.Agent.Turn(t.ctx, t)
 }
 

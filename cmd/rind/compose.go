@@ -217,13 +217,16 @@ func (rt *process) tools(set settings.Settings, commands shell.Config, o composi
 	return all
 }
 
-// executionProviders are the providers of the portable protocol, whatever carries it.
-func executionProviders() []executions.Provider {
+// executionProviders are the providers of the portable protocol, whatever carries it: ours, and the agents the settings host.
+func (rt *process) executionProviders() []executions.Provider {
 	all := []executions.Provider{
 		executions.Mock(version()), executions.Script(version()), executions.Agent(version(), map[string]string{"extension.skills": "native"}),
 	}
 	if os.Getenv("RIND_TEST_FIXTURE") == "1" {
 		all = append(all, executions.Fixture(version()))
+	}
+	for _, spec := range rt.models.hostedSpecs() {
+		all = append(all, executions.Hosted(version(), spec.Provider, ownModel, func() map[string]string { return rt.hosts.Manifest(spec) }))
 	}
 	return all
 }

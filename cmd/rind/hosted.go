@@ -36,9 +36,9 @@ func (a *agents) Turn(ctx context.Context, t *session.Turn) (string, error) {
 }
 
 // Hosts implements session.Hosting.
-func (a *agents) Hosts(sel session.Selection) bool {
-	_, hosted, _ := a.models.hosted(sel.Provider)
-	return hosted
+func (a *agents) Hosts(sel session.Selection) (provider string, ok bool) {
+	spec, hosted, _ := a.models.hosted(sel.Provider)
+	return spec.Provider, hosted
 }
 
 // hosted tells which agent answers turns of a provider; false when that is our own loop. With --agent it is that one, whatever a session is set
@@ -52,6 +52,21 @@ func (m *models) hosted(provider string) (agentSpec, bool, error) {
 		return agentSpec{}, false, err
 	}
 	return specOf(p), true, nil
+}
+
+// hostedSpecs lists the agents that the settings host, sorted by name. A provider whose description is wrong is left out: who selects it is told.
+func (m *models) hostedSpecs() []agentSpec {
+	set, err := loadSettings(m.path, m.workspace)
+	if err != nil {
+		return nil
+	}
+	var all []agentSpec
+	for _, name := range set.Names(m.env) {
+		if p, _, err := m.provider(name); err == nil && p.Type == settings.ACP {
+			all = append(all, specOf(p))
+		}
+	}
+	return all
 }
 
 func specOf(p settings.Provider) agentSpec {

@@ -168,6 +168,30 @@ func TestAProviderOfTypeACPAnswersEverySurface(t *testing.T) {
 	if !strings.Contains(string(got.Result), `"outcome":"completed"`) {
 		t.Errorf("%s", got.Result)
 	}
+
+	// The portable commands on the same lines: the prompt is an execution of the agent's, and further ones can be started.
+	var conv struct {
+		Conversation struct{ ID string }
+	}
+	_ = json.Unmarshal(w.call("rind/conversation/create", map[string]any{}).Result, &conv)
+	var x struct{ ID string }
+	_ = json.Unmarshal(w.call("rind/execution/start", map[string]any{"conversationId": conv.Conversation.ID, "providerId": "acp.other", "input": "hello"}).Result, &x)
+	for end := time.Now().Add(acpPatience); ; time.Sleep(10 * time.Millisecond) {
+		events := string(w.call("rind/execution/events", map[string]any{"execution_id": x.ID}).Result)
+		if strings.Contains(events, `"finalOutput":"Fine, that is done."`) || strings.Contains(events, `"text":"Fine, that is done."`) {
+			break
+		}
+		if time.Now().After(end) || strings.Contains(events, "run.failed") {
+			t.Fatalf("%s", events)
+		}
+	}
+	var turn struct {
+		ID string `json:"turn_id"`
+	}
+	_ = json.Unmarshal(got.Result, &turn)
+	if own := w.call("rind/execution/read", map[string]any{"execution_id": "exec_" + turn.ID}); !strings.Contains(string(own.Result), `"providerId":"acp.other"`) {
+		t.Errorf("%s", own.Result)
+	}
 }
 
 func TestAgentFlagsThatCannotBeUsedAreUsage(t *testing.T) {

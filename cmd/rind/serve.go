@@ -158,7 +158,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) }, OpenFile: openFile,
 		StoreBytes: func() int64 { return storeBytes(p.storeFile) },
 	}
-	cfg.Providers = executionProviders()
+	cfg.Providers = p.executionProviders()
 	file := ""
 	if f.auth == "token" {
 		if cfg.Token, file, err = bearer(f.tokenFile, filepath.Join(p.root, "http-token")); err != nil {

@@ -20,6 +20,18 @@ import (
 type Provider struct {
 	Manifest portable.Manifest
 	Runner   session.Runner
+	// Hosted is what the agent of the sessions is set to for it: an agent that is hosted. nil leaves that to the session.
+	Hosted *session.Selection
+	// Now returns the manifest as it is now, where that changes; nil where it does not. It must not block.
+	Now func() portable.Manifest
+}
+
+// manifest is what the provider is known to do.
+func (p *Provider) manifest() portable.Manifest {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return p.Manifest
 }
 
 // Config is what Commands are made of. Sessions is required.
@@ -53,7 +65,7 @@ func (c *Commands) provider(id string) *Provider {
 func (c *Commands) Describe() portable.Description {
 	d := portable.Description{Name: "rind", Version: c.cfg.Version, ProtocolVersion: portable.Version, Providers: []portable.Manifest{}}
 	for i := range c.cfg.Providers {
-		d.Providers = append(d.Providers, c.cfg.Providers[i].Manifest)
+		d.Providers = append(d.Providers, c.cfg.Providers[i].manifest())
 	}
 	return d
 }

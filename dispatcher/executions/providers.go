@@ -39,3 +39,19 @@ func Fixture(version string) Provider {
 		"execution.cancel": portable.Native, "artifact.list": portable.Native, "x.degraded": portable.Degraded, "x.off": portable.Absent,
 	})}
 }
+
+// Hosted is the provider that is the hosted agent a session is set to by name, with the model of that name. now returns what the agent is known
+// to do (docs/protocol/acp.md section 5.6): capability -> level. It must not block.
+func Hosted(version, name, model string, now func() map[string]string) Provider {
+	look := func() portable.Manifest {
+		known := now()
+		m := portable.NewManifest(session.HostedPrefix+name, name, version, "subprocess", "serial", map[string]string{
+			"action.approval": known["approval"], "action.input": known["input"], "artifact.list": portable.Emulated, "execution.cancel": known["cancel"],
+			"conversation.continuity": known["continuity"], "event.replay": portable.Emulated, "event.streaming": portable.Native,
+			"extension.mcp": portable.Native, "extension.sandbox": portable.Absent, "extension.skills": portable.Absent, "extension.subagents": portable.Absent,
+		})
+		m.Metadata["rind"].(map[string]any)["hosted"] = known
+		return m
+	}
+	return Provider{Manifest: look(), Hosted: &session.Selection{Provider: name, Model: model}, Now: look}
+}

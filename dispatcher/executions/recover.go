@@ -14,7 +14,10 @@ func (c *Commands) Recover(ctx context.Context, within time.Duration) error {
 		Within: within,
 		Request: func(provider, input string, config json.RawMessage, capabilities []string) (session.ExecutionRequest, bool) {
 			p := c.provider(provider)
-			if p == nil || len(p.Manifest.Missing(capabilities)) > 0 {
+			if p == nil {
+				return session.ExecutionRequest{}, false
+			}
+			if now := p.manifest(); len(now.Missing(capabilities)) > 0 {
 				return session.ExecutionRequest{}, false
 			}
 			return c.request(p, input, config, capabilities), true
@@ -24,5 +27,7 @@ func (c *Commands) Recover(ctx context.Context, within time.Duration) error {
 
 // request is what the sessions are asked for.
 func (c *Commands) request(p *Provider, input string, config json.RawMessage, capabilities []string) session.ExecutionRequest {
-	return session.ExecutionRequest{Provider: p.Manifest.ID, Input: input, Config: config, Capabilities: capabilities, Runner: p.Runner, Tools: c.cfg.Tools}
+	return session.ExecutionRequest{
+		Provider: p.Manifest.ID, Input: input, Config: config, Capabilities: capabilities, Runner: p.Runner, Hosted: p.Hosted, Tools: c.cfg.Tools,
+	}
 }

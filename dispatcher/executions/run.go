@@ -66,7 +66,8 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 	if p == nil {
 		return nil, portable.ProviderNotFound(req.ProviderID)
 	}
-	if err := p.Manifest.Preflight(req.Capabilities); err != nil {
+	now := p.manifest()
+	if err := now.Preflight(req.Capabilities); err != nil {
 		return nil, err
 	}
 	ask := c.request(p, req.Input, req.Config, req.Capabilities)

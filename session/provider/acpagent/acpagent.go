@@ -145,6 +145,14 @@ func (h *Hosts) Known(provider string) Known {
 	return h.seen[provider]
 }
 
+// Manifest says what the agent of a spec can do: as it was seen in this process, or what is known of any that never ran.
+func (h *Hosts) Manifest(spec Spec) map[string]string {
+	if m := h.Known(spec.Provider).Manifest; m != nil {
+		return m
+	}
+	return unseen(&spec)
+}
+
 func (h *Hosts) learn(provider string, k Known) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -54,7 +54,7 @@ func (h *house) Turn(ctx context.Context, t *session.Turn) (string, error) {
 	return h.hosts.Turn(ctx, h.spec, t)
 }
 
-func (h *house) Hosts(session.Selection) bool { return true }
+func (h *house) Hosts(session.Selection) (string, bool) { return h.spec.Provider, true }
 
 func open(t testing.TB, store *memory.Store, modes string, change ...func(*Config)) *house {
 	t.Helper()

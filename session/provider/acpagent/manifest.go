@@ -59,9 +59,7 @@ func manifest(h *acp.Hosted, s acp.HostSession, spec *Spec, seen map[string]bool
 	return m
 }
 
-// Unseen is the manifest of an agent whose child never ran.
-func Unseen(spec Spec, front bool) map[string]string {
-	m := manifest(&acp.Hosted{}, acp.HostSession{}, &spec, map[string]bool{}, front)
-	m["input"] = unsupported
-	return m
+// unseen is the manifest of an agent whose child never ran.
+func unseen(spec *Spec) map[string]string {
+	return manifest(&acp.Hosted{}, acp.HostSession{}, spec, map[string]bool{}, false)
 }

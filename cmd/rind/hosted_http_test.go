@@ -110,7 +110,9 @@ func TestAHostedAgentAnswersExecutionsOverHTTP(t *testing.T) {
 	id := w.start(conv.ID, "acp.other", "leave a mark")
 	var a portable.Action
 	_ = json.Unmarshal(w.until(id, "action.required").Data, &a)
-	var payload struct{ Options []struct{ OptionID, Kind string } }
+	var payload struct {
+		Options []struct{ OptionID, Kind string }
+	}
 	_ = json.Unmarshal(a.Payload, &payload)
 	yes := ""
 	for _, o := range payload.Options {

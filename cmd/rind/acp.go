@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
 	"github.com/rind-dev/rind/protocol/frame"
-	"github.com/rind-dev/rind/session/settings"
 )
 
 const acpUsage = "usage: rind acp [--agent \"CMD ARGS\"] [--pass-env NAME] [--cwd DIR] [--data DIR] [--session-dir DIR] [--max-line BYTES] [--unstable] [--acp-v2] [--debug] [--trace-llm] [-h]"
@@ -37,18 +34,13 @@ func acpCommand(std *streams) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if data != "" {
-				root, err := settings.Expand(data, os.LookupEnv)
-				if err == nil {
-					err = os.Setenv("RIND_HOME", root)
-				}
-				if err != nil {
+				if err := useData(data); err != nil {
 					return misused("--data " + data)
 				}
 			}
 			if o.maxLine < minLine || o.maxLine > maxLine {
 				return misused(fmt.Sprintf("--max-line %d", o.maxLine))
 			}
-			o.trace = o.trace || truthy(os.Getenv("RIND_TRACE_LLM"))
 			switch {
 			case cmd.Flags().Changed("agent"):
 				spec, err := agentOf(agent, pass)
@@ -70,7 +62,7 @@ func acpCommand(std *streams) *cobra.Command {
 	cmd.Flags().IntVar(&o.maxLine, "max-line", frame.MaxBytes, "bytes of the longest line that is read")
 	cmd.Flags().BoolVar(&o.unstable, "unstable", false, "offer session/fork, which is no part of the stable protocol")
 	cmd.Flags().BoolVar(&o.draft, "acp-v2", false, "answer version 2, a draft, to a client that asks for it")
-	cmd.Flags().BoolVar(&o.trace, "trace-llm", false, "log each model request (sizes and times, no content); also RIND_TRACE_LLM=1")
+	traceFlag(cmd, &o.trace)
 	return cmd
 }
 
@@ -88,26 +80,14 @@ const (
 )
 
 func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error {
-	ignorePipe()
+	ctx, cancel := spawned(ctx, append(endSignals(), os.Interrupt)) // all of them count as the end of the input
+	defer cancel()
 	wire := wireOf(std.out)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(40) // as for app-server: memory matters more here than collector time
-	}
 	p, err := compose(std, f, composition{trace: o.trace, agent: o.agent})
 	if err != nil {
 		return startup(err)
 	}
 	defer p.close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	sigs := make(chan os.Signal, 2)
-	signal.Notify(sigs, append(endSignals(), os.Interrupt)...) // all of them count as the end of the input
-	go func() {                                                // ends with the process
-		<-sigs
-		cancel()
-		<-sigs
-		os.Exit(exitOK) // what is left is left to the next process
-	}()
 	cfg := p.served()
 	var servers acp.Servers = p.servers
 	if o.agent != nil { // its turns have its own tools

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +59,7 @@ func appServerCommand(std *streams) *cobra.Command {
 	fl.BoolVarP(&f.latest, "resume-latest", "c", false, "begin with the newest session of the workspace")
 	fl.BoolVar(&f.noQuestion, "no-user-question", false, "nobody can be asked: what needs consent is rejected")
 	fl.StringVar(&f.envelope, "envelope", "", "rind or jsonrpc; the first line decides otherwise")
-	fl.BoolVar(&f.trace, "trace-llm", false, "log each model request (sizes and times, no content); also RIND_TRACE_LLM=1")
+	traceFlag(cmd, &f.trace)
 	return cmd
 }
 
@@ -80,12 +79,11 @@ func flagOf(err error) string {
 }
 
 func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
-	ignorePipe()
+	signal.Ignore(os.Interrupt)
+	ctx, cancel := spawned(ctx, endSignals())
+	defer cancel()
 	wire := wireOf(std.out)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(40) // an editor keeps us running all day beside its own processes: memory matters more here than collector time
-	}
-	p, err := compose(std, &f.common, composition{unattended: f.noQuestion, trace: f.trace || truthy(os.Getenv("RIND_TRACE_LLM"))})
+	p, err := compose(std, &f.common, composition{unattended: f.noQuestion, trace: f.trace})
 	if err != nil {
 		return startup(err)
 	}
@@ -106,17 +104,6 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 		}
 		defer s.Close()
 	}
-	signal.Ignore(os.Interrupt)
-	sigs := make(chan os.Signal, 2)
-	signal.Notify(sigs, endSignals()...)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { // ends with the process
-		<-sigs
-		cancel()
-		<-sigs
-		os.Exit(exitOK) // what is left is left to the next process
-	}()
 	p.servers.Workspace(p.workspace).Start() // they connect in the background; initialize does not wait for them
 	if err := dispatcher.New(cfg).Serve(ctx, std.in, wire, dispatcher.Options{Envelope: envelope(f.envelope)}); err != nil {
 		p.log.Warn("graceful end", "err", err)
@@ -138,14 +125,6 @@ func startup(err error) error {
 		return exitLine(e.text)
 	}
 	return err
-}
-
-func truthy(s string) bool {
-	switch strings.ToLower(s) {
-	case "1", "true", "yes", "on":
-		return true
-	}
-	return false
 }
 
 // providers are what initialize shows of the configured providers.

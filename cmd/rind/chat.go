@@ -12,21 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/rind-dev/rind/dispatcher"
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
-type chatFlags struct {
-	common
-	session  string
-	latest   bool
-	model    string
-	provider string
-	mode     string
-}
-
 func chatCommand(std *streams) *cobra.Command {
-	var f chatFlags
+	var f chosen
 	cmd := &cobra.Command{
 		Use:   "chat [PROMPT]",
 		Short: "Talk with the agent in the terminal",
@@ -36,34 +26,9 @@ func chatCommand(std *streams) *cobra.Command {
 			return runChat(cmd.Context(), std, &f, strings.Join(args, " "))
 		},
 	}
-	f.common.bind(cmd)
-	fl := cmd.Flags()
-	fl.StringVar(&f.session, "session", "", "go on with this session")
-	fl.BoolVarP(&f.latest, "resume-latest", "c", false, "go on with the newest session of this folder")
-	fl.StringVar(&f.model, "model", "", "model to use")
-	fl.StringVar(&f.provider, "provider", "", "provider to use, by its name in the settings; needs --model")
-	fl.StringVar(&f.mode, "mode", "", "approval mode: ask, edit, read or full")
+	f.bind(cmd)
+	cmd.Flags().Lookup("provider").Usage += "; needs --model"
 	return cmd
-}
-
-func (f *chatFlags) check() error {
-	switch {
-	case !validMode(f.mode):
-		return usageError{fmt.Errorf("--mode must be ask, edit, read or full, not %q", f.mode)}
-	case f.session != "" && !protocol.ValidSessionID(f.session):
-		return exitf(exitUsage, "Invalid session id.")
-	case f.provider != "" && f.model == "":
-		return usageError{errors.New("--provider needs --model")}
-	}
-	return nil
-}
-
-func validMode(mode string) bool {
-	switch mode {
-	case "", "ask", "edit", "read", "full":
-		return true
-	}
-	return false
 }
 
 // runChat composes a process as app-server does and talks to it over a connection of its own: chat knows nothing a client cannot know.
@@ -71,9 +36,12 @@ func validMode(mode string) bool {
 // Goroutines: the caller holds the conversation and is the only one that writes to the terminal. Serve is the connection's server end; it ends
 // with the answer to shutdown. receive reads what it writes and ends with it. One reads standard input: it ends with it, or, where a read of
 // a terminal blocks, with the process. One passes signals on and ends with runChat.
-func runChat(ctx context.Context, std *streams, f *chatFlags, prompt string) error {
+func runChat(ctx context.Context, std *streams, f *chosen, prompt string) error {
 	if err := f.check(); err != nil {
 		return err
+	}
+	if f.provider != "" && f.model == "" {
+		return usageError{errors.New("--provider needs --model")}
 	}
 	attended := isTerminal(std.in) && isTerminal(std.err)
 	p, err := compose(std, &f.common, composition{typed: true, temporary: true, unattended: !attended, modelFlag: f.model != ""})

@@ -48,7 +48,7 @@ func newTalk(std *streams, attended bool, sigs <-chan os.Signal) *talk {
 
 // hold serves one connection and talks over it until the person ends it. It returns when the connection's goroutines have ended; the one that
 // reads standard input may be left in a read.
-func (t *talk) hold(ctx context.Context, f *chatFlags, prompt string, serve func(io.Reader, io.Writer) error) error {
+func (t *talk) hold(ctx context.Context, f *chosen, prompt string, serve func(io.Reader, io.Writer) error) error {
 	ignorePipe() // an answer that nobody takes ends the conversation, not the process in the middle of it
 	serverIn, toServer := io.Pipe()
 	fromServer, serverOut := io.Pipe()
@@ -73,7 +73,7 @@ func (t *talk) hold(ctx context.Context, f *chatFlags, prompt string, serve func
 	return t.code
 }
 
-func (t *talk) run(ctx context.Context, f *chatFlags, prompt string, lines <-chan told) error {
+func (t *talk) run(ctx context.Context, f *chosen, prompt string, lines <-chan told) error {
 	if err := t.start(f, prompt, lines); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (t *talk) run(ctx context.Context, f *chatFlags, prompt string, lines <-cha
 }
 
 // start opens the session as the flags say, and asks the prompt of the command line.
-func (t *talk) start(f *chatFlags, prompt string, lines <-chan told) error {
+func (t *talk) start(f *chosen, prompt string, lines <-chan told) error {
 	var hello struct {
 		SessionID string             `json:"session_id"`
 		Model     string             `json:"model"`

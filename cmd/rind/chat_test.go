@@ -184,7 +184,7 @@ func converse(t *testing.T, r *chatRuntime, attended bool, prompt string) *perso
 	p := &person{t: t, display: newDisplay(), r: r, keys: keys, sigs: make(chan os.Signal, 1), ended: make(chan error, 1)}
 	talk := newTalk(&streams{in, p.display, p.display}, attended, p.sigs)
 	go func() {
-		p.ended <- talk.hold(t.Context(), &chatFlags{}, prompt, func(in io.Reader, out io.Writer) error {
+		p.ended <- talk.hold(t.Context(), &chosen{}, prompt, func(in io.Reader, out io.Writer) error {
 			return r.d.Serve(context.Background(), in, out, dispatcher.Options{Envelope: envelope("rind")})
 		})
 		_ = in.Close()

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -15,10 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/rind-dev/rind/dispatcher/executions"
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/consent"
@@ -44,20 +40,6 @@ import (
 	"github.com/rind-dev/rind/session/tool/web"
 	"github.com/rind-dev/rind/session/undo"
 )
-
-// common are the flags of every command that works on a store.
-type common struct {
-	cwd        string
-	sessionDir string
-	debug      bool
-}
-
-func (c *common) bind(cmd *cobra.Command) {
-	fl := cmd.Flags()
-	fl.StringVar(&c.cwd, "cwd", "", "workspace folder (default: the current one)")
-	fl.StringVar(&c.sessionDir, "session-dir", "", "folder of the session store (default: sessions in the data folder)")
-	fl.BoolVar(&c.debug, "debug", false, "write the log to standard error as well")
-}
 
 // pauses waits between the tries of a model request; nil is the loop's own, and tests have no time.
 var pauses func(ctx context.Context, d time.Duration) error
@@ -136,18 +118,18 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	rt.path = filepath.Join(rt.root, settings.FileName)
 	set, err := rt.settings()
 	if err != nil {
-		return &exit{exitConfig, "Configuration error: " + err.Error()}
+		return exitf(exitConfig, "Configuration error: %s", messageOf(err))
 	}
 	dir := filepath.Join(rt.root, "sessions")
 	locks := filepath.Join(rt.root, "locks")
 	if c.sessionDir != "" {
 		if dir, err = settings.Expand(c.sessionDir, rt.env); err != nil {
-			return &exit{exitFailed, "Startup error: " + err.Error()}
+			return exitf(exitFailed, "Startup error: %s", messageOf(err))
 		}
 	}
 	rt.storeFile = filepath.Join(dir, "rind.db")
 	if rt.store, err = sqlite.Open(rt.storeFile, sqlite.Options{Locks: locks, Log: rt.log, Kill: killPoint(rt.env)}); err != nil {
-		return &exit{exitFailed, "Startup error: " + err.Error()}
+		return exitf(exitFailed, "Startup error: %s", messageOf(err))
 	}
 	rt.models = &models{path: rt.path, workspace: rt.workspace, env: rt.env, redact: rt.record, demo: o.typed && !o.modelFlag && settings.DemoAllowed(set, rt.env, "")}
 	rt.models.agent = o.agent
@@ -172,7 +154,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	}
 	rt.sandbox = shell.Describe(commands)
 	if err := rt.connect(); err != nil {
-		return &exit{exitConfig, "Configuration error: " + err.Error()}
+		return exitf(exitConfig, "Configuration error: %s", messageOf(err))
 	}
 	loop, err := session.NewLoop(session.Loop{
 		Models: rt.models, Tools: rt.tools(set, commands, o), More: rt.servers.Tools, Log: rt.log, Unattended: o.unattended, Guide: rt.guide, Policy: rt.policy, Sandbox: rt.sandbox,
@@ -434,11 +416,7 @@ func (m *models) remote(p settings.Provider) (remote, error) {
 }
 
 func configFault(err error) error {
-	text := err.Error()
-	if e, ok := errors.AsType[*protocol.Error](err); ok {
-		text = e.Message
-	}
-	return &session.ModelError{Fault: session.FaultConfig, Message: oneLine(text), Cause: err}
+	return &session.ModelError{Fault: session.FaultConfig, Message: oneLine(messageOf(err)), Cause: err}
 }
 
 // List implements session.Models.

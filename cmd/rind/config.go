@@ -75,7 +75,7 @@ func configCommand(std *streams) *cobra.Command {
 func settingsPath() (string, error) {
 	root, err := settings.Root(os.LookupEnv)
 	if err != nil {
-		return "", &exit{exitFailed, "Startup error: " + err.Error()}
+		return "", exitf(exitFailed, "Startup error: %s", messageOf(err))
 	}
 	return filepath.Join(root, settings.FileName), nil
 }
@@ -91,7 +91,7 @@ func configError(err error) error {
 	if e, ok := errors.AsType[*settings.ValueError](err); ok {
 		return usageError{e}
 	}
-	return &exit{exitConfig, err.Error()}
+	return &exit{exitConfig, messageOf(err)}
 }
 
 func configCheck(std *streams) error {
@@ -101,18 +101,18 @@ func configCheck(std *streams) error {
 	}
 	set, err := settings.Load(path)
 	if err != nil {
-		return &exit{exitConfig, err.Error()}
+		return &exit{exitConfig, messageOf(err)}
 	}
 	for _, u := range set.Unknown() {
 		fmt.Fprintf(std.err, "%s:%d:%d: unknown setting %s is ignored\n", path, u.Line, u.Col, u.Key)
 	}
 	p, variable, err := set.Selected(os.LookupEnv)
 	if err != nil {
-		return &exit{exitConfig, err.Error()}
+		return &exit{exitConfig, messageOf(err)}
 	}
 	source, err := p.Source(os.LookupEnv)
 	if err != nil {
-		return &exit{exitConfig, err.Error()}
+		return &exit{exitConfig, messageOf(err)}
 	}
 	by := "settings"
 	if variable != "" {

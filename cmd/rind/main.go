@@ -81,11 +81,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintln(stderr, "Run 'rind --help' for usage.")
 		return exitUsage
 	}
-	fmt.Fprintln(stderr, "rind: "+oneLine(err.Error()))
+	fmt.Fprintln(stderr, "rind: "+oneLine(messageOf(err)))
 	return exitFailed
 }
 
-// messageOf is what a user is told of an error.
+// messageOf is what a user is told of an error: the message alone, without its kind.
 func messageOf(err error) string {
 	if e, ok := errors.AsType[*protocol.Error](err); ok {
 		return e.Message

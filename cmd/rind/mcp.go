@@ -75,7 +75,7 @@ func listServers(ctx context.Context, std *streams, c *common, open func(rt *pro
 	defer rt.close()
 	_, problems, err := serverEntries(rt.path, rt.workspace)
 	if err != nil {
-		return &exit{exitConfig, "Configuration error: " + err.Error()}
+		return exitf(exitConfig, "Configuration error: %s", messageOf(err))
 	}
 	for _, p := range problems {
 		fmt.Fprintln(std.err, "rind: "+plainLine(p))

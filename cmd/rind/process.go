@@ -48,14 +48,14 @@ func (rt *process) dataRoot(stderr io.Writer, temporary bool) error {
 		return nil
 	}
 	if !temporary {
-		return &exit{exitFailed, "Startup error: " + err.Error()}
+		return exitf(exitFailed, "Startup error: %s", messageOf(err))
 	}
 	reason := err.Error()
 	if rt.root, err = os.MkdirTemp("", "rind-"); err != nil {
 		return &exit{exitFailed, "Startup error: " + reason}
 	}
 	if err := settings.MakeRoot(rt.root); err != nil {
-		return &exit{exitFailed, "Startup error: " + err.Error()}
+		return exitf(exitFailed, "Startup error: %s", messageOf(err))
 	}
 	fmt.Fprintf(stderr, "rind: %s\nrind: this session is kept in %s only\n", oneLine(reason), rt.root)
 	return nil

@@ -21,14 +21,9 @@ import (
 const maxStdin = 8 << 20
 
 type promptFlags struct {
-	common
-	json     bool
-	session  string
-	latest   bool
-	model    string
-	provider string
-	mode     string
-	resume   bool
+	chosen
+	json   bool
+	resume bool
 }
 
 func promptCommand(std *streams) *cobra.Command {
@@ -41,19 +36,17 @@ func promptCommand(std *streams) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error { return runPrompt(cmd.Context(), std, &f, args) },
 	}
-	f.common.bind(cmd)
+	f.bind(cmd)
 	fl := cmd.Flags()
 	fl.BoolVar(&f.json, "json", false, "write events as JSON lines, then one result line")
-	fl.StringVar(&f.session, "session", "", "go on with this session")
-	fl.BoolVarP(&f.latest, "resume-latest", "c", false, "go on with the newest session of this folder")
 	fl.BoolVar(&f.resume, "resume", false, "finish the interrupted turn of the session instead of asking something")
-	fl.StringVar(&f.model, "model", "", "model to use")
-	fl.StringVar(&f.provider, "provider", "", "provider to use, by its name in the settings")
-	fl.StringVar(&f.mode, "mode", "", "approval mode: ask, edit, read or full")
 	return cmd
 }
 
 func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
 	input, err := promptInput(std, args)
 	if err != nil {
 		return err
@@ -65,9 +58,6 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 		return usageError{errors.New("--resume needs --session or -c")}
 	case !f.resume && strings.TrimSpace(input) == "":
 		return usageError{errors.New(`nothing to ask: give a text, as in: rind prompt "explain this folder"`)}
-	}
-	if !validMode(f.mode) {
-		return usageError{fmt.Errorf("--mode must be ask, edit, read or full, not %q", f.mode)}
 	}
 	ignorePipe()        // an answer that nobody takes ends the turn, not the process in the middle of it
 	var person *os.File // standard input may be the prompt: answers are read from the terminal itself
@@ -126,9 +116,6 @@ func (f *promptFlags) find(ctx context.Context, rt *process) (*session.Session, 
 	var err error
 	switch {
 	case f.session != "":
-		if !protocol.ValidSessionID(f.session) {
-			return nil, exitf(exitUsage, "Invalid session id.")
-		}
 		s, err = rt.all.Open(ctx, session.SessionID(f.session))
 	case f.latest:
 		s, err = rt.all.Latest(ctx, rt.workspace)

@@ -139,11 +139,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		return err
 	}
 	if f.data != "" {
-		dir, err := filepath.Abs(f.data)
-		if err == nil {
-			err = os.Setenv("RIND_HOME", dir) // the one place from which every part learns of the data folder
-		}
-		if err != nil {
+		if err := useData(f.data); err != nil {
 			return exitf(exitUsage, "--data: %v", err)
 		}
 	}

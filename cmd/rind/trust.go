@@ -80,7 +80,7 @@ func runTrust(std *streams, f *trustFlags, dir string) error {
 	}
 	set, err := settings.Load(path)
 	if err != nil {
-		return &exit{exitConfig, err.Error()}
+		return &exit{exitConfig, messageOf(err)}
 	}
 	r := reportTrust(path, ws, set, content)
 	if f.show || len(content.Files) == 0 || r.Trusted {
@@ -106,7 +106,7 @@ func runTrust(std *streams, f *trustFlags, dir string) error {
 		return err
 	}
 	if err := settings.Trust(path, ws, content); err != nil { // what was shown, not what lies there by now
-		return &exit{exitConfig, err.Error()}
+		return &exit{exitConfig, messageOf(err)}
 	}
 	r.Trusted, r.State = true, trustHolds
 	if f.json {
@@ -122,7 +122,7 @@ func (f *trustFlags) distrust(std *streams, path, ws string) error {
 		err = settings.Distrust(path, ws)
 	}
 	if err != nil {
-		return &exit{exitConfig, err.Error()}
+		return &exit{exitConfig, messageOf(err)}
 	}
 	if f.json {
 		return f.write(std, &trustReport{Workspace: ws, State: trustNever, Files: []trustFile{}})

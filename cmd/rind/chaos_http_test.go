@@ -26,9 +26,9 @@ type serving struct {
 	base string
 }
 
-func serveHTTP(t *testing.T, root string) *serving {
+func serveHTTP(t *testing.T, root string, flags ...string) *serving {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "serve", "--port", "0", "--auth", "none", "--cwd", root)
+	cmd := exec.Command(os.Args[0], append([]string{"serve", "--port", "0", "--auth", "none", "--cwd", root}, flags...)...)
 	cmd.Env = []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + root, "PATH=" + os.Getenv("PATH")}
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/consent"
@@ -83,6 +84,7 @@ type process struct {
 	servers   *mcp.Roster // servers of the Model Context Protocol
 	hosts     *agentHosts
 	sandbox   string   // what commands run in, in words
+	sandboxed bool     // whether they run in one
 	offered   []string // names of the tools that models are given
 	cleanup   []func()
 }
@@ -152,7 +154,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	commands := shell.Config{
 		Children: rt.children, Images: rt.kept, Outputs: outputs, Private: []string{rt.root, dir}, Mode: set.Sandbox(), Secrets: func(_, value string) bool { return rt.record.Redact(value) != value },
 	}
-	rt.sandbox = shell.Describe(commands)
+	rt.sandbox, rt.sandboxed = shell.Describe(commands), shell.Sandboxed(commands)
 	if err := rt.connect(); err != nil {
 		return exitf(exitConfig, "Configuration error: %s", messageOf(err))
 	}
@@ -199,10 +201,17 @@ func (rt *process) tools(set settings.Settings, commands shell.Config, o composi
 	return all
 }
 
-// executionProviders are the providers of the portable protocol, whatever carries it: ours, and the agents the settings host.
+// executionProviders are the providers of the portable protocol, whatever carries it: ours, and the agents the settings host. What the
+// agent's extensions are depends on this system and on the settings this process began with.
 func (rt *process) executionProviders() []executions.Provider {
+	extensions := map[string]string{
+		"extension.mcp": portable.Native, "extension.sandbox": portable.Absent, "extension.skills": portable.Native, "extension.subagents": portable.Absent,
+	}
+	if rt.sandboxed {
+		extensions["extension.sandbox"] = portable.Native
+	}
 	all := []executions.Provider{
-		executions.Mock(version()), executions.Script(version()), executions.Agent(version(), map[string]string{"extension.skills": "native"}),
+		executions.Mock(version()), executions.Script(version()), executions.Agent(version(), extensions),
 	}
 	if os.Getenv("RIND_TEST_FIXTURE") == "1" {
 		all = append(all, executions.Fixture(version()))

@@ -33,6 +33,9 @@ func Describe(c Config) string {
 	return "no sandbox"
 }
 
+// Sandboxed reports whether commands run in a sandbox, by the settings and on this system.
+func Sandboxed(c Config) bool { return c.sandbox() != "" }
+
 // sandbox is the one commands run in; "" for none.
 func (c *Config) sandbox() string {
 	if c.Mode == ModeOff {

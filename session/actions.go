@@ -147,9 +147,7 @@ func (s *Session) resolveApproval(action, option string, done func(error)) {
 	s.answered[action] = true
 	settled := done
 	done = func(err error) {
-		if err != nil {
-			delete(s.answered, action) // it is open still, or somebody else's
-		}
+		delete(s.answered, action) // it is in the log now, open still, or somebody else's
 		settled(err)
 	}
 	resolve := func() {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -23,7 +24,8 @@ type ending struct {
 	kind    endKind
 	dead    bool // its process died: what had started may have run
 	stop    string
-	reason  string // of a cancellation
+	reason  string                    // of a cancellation that is not on record
+	cancel  *protocol.CancelRequested // on record with the end itself; nil for none
 	failure *Failure
 	cleanup string // what went wrong in the cancel hook of a provider
 }
@@ -137,9 +139,9 @@ func (s *Session) terminal(t *OpenTurn, e *ending, dropped []string) protocol.Bo
 			end.StopReason = stopCancelled
 		}
 		reason := e.reason
-		if t.Cancel != nil {
-			reason = t.Cancel.More.Reason
-			if t.Cancel.More.Given {
+		if c := cmp.Or(t.Cancel, e.cancel); c != nil {
+			reason = c.More.Reason
+			if c.More.Given {
 				end.Reason = reason
 			}
 		}

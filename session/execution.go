@@ -238,23 +238,11 @@ func (s *Session) startExecution(p *Prompt) {
 		sel = limits.choose(sel)
 	}
 	delete(s.exec.setups, turn)
-	input := p.req.Input
-	msg := &protocol.UserMessage{}
-	msg.More.ID, msg.More.Text, msg.More.Origin = s.all.cfg.IDs.Hex32(), input, protocol.OriginUser
-	started := &protocol.TurnStarted{
-		UserMessageChars: protocol.CharLen(input), Operation: protocol.OpPrompt, Origin: protocol.OriginUser, UserMessageID: msg.More.ID,
-		Input: protocol.Prefix(input, 8000),
-	}
-	started.InputTruncated = len(started.Input) < len(input)
-	started.More.Model, started.More.Provider = sel.Model, sel.Provider
-	var ls []line
-	if ended := s.next.untold(); len(ended) > 0 {
-		ls = lines(turn, s.notice(ended))
-	}
+	msg, started := s.said(p.req.Input, sel)
 	t := newTurn(s, turn, p, sel)
 	t.limits, t.wrong = limits, wrong
 	t.hold()
-	ls = append(ls, lines(turn, msg, started)...)
+	ls := append(s.notices(turn), lines(turn, msg, started)...)
 	s.markHosted(sel, ls)
 	s.appendKeyed(ls, nil, func(_ Seq, err error) {
 		if err != nil {
@@ -328,8 +316,9 @@ func (s *Session) cancelLane(r CancelRequest, done func(error)) bool {
 			done(err)
 			return
 		}
-		e := &ending{turn: r.Turn, kind: endCancelled, dead: s.next.turn(r.Turn) != nil && s.next.turn(r.Turn).Started}
-		s.endAside(e, cancelBody(r), func(err error) {
+		open := s.next.turn(r.Turn)
+		e := &ending{turn: r.Turn, kind: endCancelled, cancel: cancelBody(r), dead: open != nil && open.Started}
+		s.endAside(e, func(err error) {
 			done(err)
 			s.nextPrompt()
 		})
@@ -347,18 +336,15 @@ func cancelBody(r CancelRequest) *protocol.CancelRequested {
 }
 
 // endAside closes a turn that no goroutine of this process works on. The lease is held.
-func (s *Session) endAside(e *ending, first *protocol.CancelRequested, done func(error)) {
+func (s *Session) endAside(e *ending, done func(error)) {
 	open := s.next.turn(e.turn)
 	if open == nil {
 		s.settled(func(error) { done(nil) })
 		return
 	}
 	var bodies []protocol.Body
-	if first != nil && open.Cancel == nil {
-		bodies = append(bodies, first)
-		was := open.Cancel
-		open.Cancel = first // the closing below tells its reason
-		defer func() { open.Cancel = was }()
+	if e.cancel != nil && open.Cancel == nil {
+		bodies = append(bodies, e.cancel)
 	}
 	bodies = append(bodies, s.closing(open, e)...)
 	terminal := bodies[len(bodies)-1]

@@ -117,14 +117,7 @@ func (run *besideRun) placeTaken() {
 
 func (run *besideRun) start() {
 	s := run.s
-	msg := &protocol.UserMessage{}
-	msg.More.ID, msg.More.Text, msg.More.Origin = s.all.cfg.IDs.Hex32(), run.req.Input, protocol.OriginUser
-	started := &protocol.TurnStarted{
-		UserMessageChars: protocol.CharLen(run.req.Input), Operation: protocol.OpPrompt, Origin: protocol.OriginUser, UserMessageID: msg.More.ID,
-		Input: protocol.Prefix(run.req.Input, 8000),
-	}
-	started.InputTruncated = len(started.Input) < len(run.req.Input)
-	started.More.Provider = run.req.Provider
+	msg, started := s.said(run.req.Input, Selection{Provider: run.req.Provider})
 	s.append(lines(run.turn, msg, started), func(_ Seq, err error) {
 		if err != nil { // it has not begun: its end is what can still be tried
 			run.returned = true

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,9 +100,7 @@ func (ss *Sessions) Figures(ctx context.Context) Figures {
 	}
 	if f := ss.figures; f != nil {
 		f.mu.Lock()
-		for k, n := range f.ended {
-			out.Ended[k] = n
-		}
+		maps.Copy(out.Ended, f.ended)
 		for i, name := range []string{"input", "cached", "output", "reasoning"} {
 			out.Tokens[name] = f.tokens[i]
 		}
@@ -108,37 +108,34 @@ func (ss *Sessions) Figures(ctx context.Context) Figures {
 		out.Appends.Total, out.Appends.Seconds = f.total, f.seconds
 		f.mu.Unlock()
 	}
-	ss.mu.Lock()
-	all := make([]*Session, 0, len(ss.open))
-	for _, s := range ss.open {
-		all = append(all, s)
-	}
-	ss.mu.Unlock()
-	for _, s := range all {
-		_ = s.InspectNow(ctx, func(v *View) {
-			count := func(t *OpenTurn) {
-				switch {
-				case !t.Execution:
-				case t.Cancel != nil:
-					out.Open["cancelling"]++
-				case !t.Started:
-					out.Open["queued"]++
-				case len(t.Actions) > 0:
-					out.Open["awaiting"]++
-				default:
-					out.Open["running"]++
-				}
-			}
-			if v.Serial != nil {
-				count(v.Serial)
-			}
-			for _, t := range v.Queued {
-				count(t)
-			}
-			for _, t := range v.Parallel {
-				count(t)
-			}
-		})
+	for _, s := range ss.opened() {
+		var open map[string]int64
+		if s.InspectNow(ctx, func(v *View) { open = v.openExecutions() }) != nil {
+			continue // gone, or ctx is over
+		}
+		for state, n := range open {
+			out.Open[state] += n
+		}
 	}
 	return out
+}
+
+// openExecutions counts the executions of the session that have no end, by their state.
+func (v *View) openExecutions() map[string]int64 {
+	open := map[string]int64{}
+	turns := slices.Concat([]*OpenTurn{v.Serial}, v.Queued, slices.Collect(maps.Values(v.Parallel)))
+	for _, t := range turns {
+		switch {
+		case t == nil || !t.Execution:
+		case t.Cancel != nil:
+			open["cancelling"]++
+		case !t.Started:
+			open["queued"]++
+		case len(t.Actions) > 0:
+			open["awaiting"]++
+		default:
+			open["running"]++
+		}
+	}
+	return open
 }

@@ -28,34 +28,40 @@ const (
 // Sessions it cannot read are passed over with a line in the log. From then on a session whose lease this process takes is looked
 // after too: what another process left in line there is started.
 func (ss *Sessions) RecoverExecutions(ctx context.Context, r Recovery) error {
-	var again []*renewal
-	page := ""
-	for {
+	again, err := ss.recoverAll(ctx, &r)
+	slices.SortStableFunc(again, func(a, b *renewal) int { return a.accepted.Compare(b.accepted) })
+	for _, n := range again { // one after the other, so that they ask for their places in this order; each is handed over, whatever ctx says
+		_ = n.s.call(ctx, func(done func(error)) { n.start(); done(nil) })
+	}
+	if err != nil {
+		return err
+	}
+	ss.recovery.Store(&r)
+	return nil
+}
+
+// recoverAll closes what is to be closed in all sessions and returns what is to be started, also with an error: it has to be.
+func (ss *Sessions) recoverAll(ctx context.Context, r *Recovery) (again []*renewal, err error) {
+	for page := ""; ; {
 		metas, next, err := ss.cfg.Store.Sessions(ctx, Query{All: true, Limit: 200, Page: page})
 		if err != nil {
-			return ss.storeError(err)
+			return again, ss.storeError(err)
 		}
 		for i := range metas {
 			if metas[i].OwnerAlive {
 				continue
 			}
-			some, err := ss.recoverSession(ctx, metas[i].ID, &r)
+			some, err := ss.recoverSession(ctx, metas[i].ID, r)
 			if err != nil {
 				ss.cfg.Log.Warn("recover executions", "session", metas[i].ID, "err", err)
 			}
 			again = append(again, some...)
 		}
 		if next == "" {
-			break
+			return again, nil
 		}
 		page = next
 	}
-	slices.SortStableFunc(again, func(a, b *renewal) int { return a.accepted.Compare(b.accepted) })
-	for _, n := range again { // one after the other, so that they ask for their places in this order
-		_ = n.s.call(ctx, func(done func(error)) { n.start(); done(nil) })
-	}
-	ss.recovery.Store(&r)
-	return nil
 }
 
 // renewal is an execution that had only been accepted and is started again. Until it is, its session keeps its lease for it.
@@ -87,7 +93,8 @@ func (ss *Sessions) recoverSession(ctx context.Context, id SessionID, r *Recover
 		return nil, err
 	}
 	defer s.Close()
-	err = s.call(ctx, func(done func(error)) {
+	// Waited for to the end: what is found is to be started.
+	err = s.call(context.WithoutCancel(ctx), func(done func(error)) {
 		s.exec.init()
 		s.withLease(func(err error) {
 			if err != nil {
@@ -169,7 +176,7 @@ func (s *Session) endAll(ends []*ending, done func(error)) {
 		return
 	}
 	for _, e := range ends {
-		s.endAside(e, nil, func(err error) {
+		s.endAside(e, func(err error) {
 			if err != nil {
 				s.log().Warn("close execution", "session", s.ID, "turn", e.turn, "err", err)
 			}
@@ -234,15 +241,9 @@ func (ss *Sessions) WaitExecutions(ctx context.Context) {
 }
 
 func (ss *Sessions) working(ctx context.Context) bool {
-	ss.mu.Lock()
-	all := make([]*Session, 0, len(ss.open))
-	for _, s := range ss.open {
-		all = append(all, s)
-	}
-	ss.mu.Unlock()
-	for _, s := range all {
+	for _, s := range ss.opened() {
 		works := false
-		_ = s.call(ctx, func(done func(error)) {
+		err := s.call(ctx, func(done func(error)) {
 			for id := range s.exec.runs {
 				if t := s.next.Parallel[id]; t != nil && (t.Started || t.Cancel != nil) && len(t.Actions) == 0 {
 					works = true
@@ -253,7 +254,7 @@ func (ss *Sessions) working(ctx context.Context) bool {
 			}
 			done(nil)
 		})
-		if works {
+		if err == nil && works { // with an error it may still be written
 			return true
 		}
 	}

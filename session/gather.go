@@ -109,13 +109,20 @@ func (g *gather) add(kind streamKind, id, name, text string) {
 			g.timer = time.AfterFunc(wait, g.post)
 		}
 	}
-	if !now || g.posted {
-		g.mu.Unlock()
-		return
+	ask := now && g.claim()
+	g.mu.Unlock()
+	if ask {
+		g.t.s.post(g.flush)
+	}
+}
+
+// claim reports whether a flush is to be asked for now: none is on its way. mu is held.
+func (g *gather) claim() bool {
+	if g.posted {
+		return false
 	}
 	g.posted = true
-	g.mu.Unlock()
-	g.t.s.post(g.flush)
+	return true
 }
 
 // note puts bodies that are no text in line with it.
@@ -129,25 +136,18 @@ func (g *gather) note(bodies []protocol.Body) {
 		g.pieces = append(g.pieces, piece{kind: streamNote, body: b})
 	}
 	g.stream = piece{kind: streamNote}
-	if g.posted {
-		g.mu.Unlock()
-		return
-	}
-	g.posted = true
 	g.mu.Unlock()
-	g.t.s.post(g.flush)
+	g.post()
 }
 
-// post asks for a flush when the time is up.
+// post asks for a flush, unless one is on its way.
 func (g *gather) post() {
 	g.mu.Lock()
-	if g.posted {
-		g.mu.Unlock()
-		return
-	}
-	g.posted = true
+	ask := g.claim()
 	g.mu.Unlock()
-	g.t.s.post(g.flush)
+	if ask {
+		g.t.s.post(g.flush)
+	}
 }
 
 // flush appends what was gathered. Runs on the session's goroutine.

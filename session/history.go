@@ -367,7 +367,7 @@ func (h *History) wire(system string, created time.Time) []Wire {
 	return out
 }
 
-// tail describes the last n visible messages, for resume_preview.
+// preview describes the last n visible messages, for resume_preview.
 func (h *History) preview(id SessionID, n int) string {
 	type line struct{ role, text string }
 	var lines []line

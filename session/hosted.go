@@ -175,9 +175,7 @@ func (t *Turn) Recap(most int) (string, error) {
 			parts = append(parts, text)
 		}
 	})
-	for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-		parts[i], parts[j] = parts[j], parts[i]
-	}
+	slices.Reverse(parts)
 	return strings.Join(parts, "\n\n"), err
 }
 
@@ -216,9 +214,7 @@ func (t *Turn) CallEnd(callID, tool string, r *ToolResult, took time.Duration) (
 func (t *Turn) FirstChange(path string) (bool, error) {
 	first := true
 	err := t.View(func(_ *State, open *OpenTurn, _ *History) {
-		for _, f := range open.Files {
-			first = first && f != path
-		}
+		first = !slices.Contains(open.Files, path)
 	})
 	return first, err
 }
@@ -343,7 +339,7 @@ func (t *Turn) Withdraw(callID string) {
 				continue
 			}
 			s.answered[a.ID] = !a.Question
-			s.resolve(open, a, withdrawal(a), answer{}, letter{}, func(error) {})
+			s.resolve(open, a, withdrawal(a), answer{}, letter{}, func(error) { delete(s.answered, a.ID) })
 			return
 		}
 	})

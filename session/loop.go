@@ -193,7 +193,7 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 			return stopEndTurn, nil
 		}
 		if samplings++; samplings > maxSteps {
-			return "", &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: fmt.Sprintf("The turn reached its limit of %d model requests.", maxSteps)}
+			return "", limitReached(fmt.Sprintf("The turn reached its limit of %d model requests.", maxSteps))
 		}
 		if most := t.limits; most != nil && most.Steps > 0 && samplings > most.Steps {
 			return "", executionFault(fmt.Sprintf("Execution exceeded maxSteps %d", most.Steps))
@@ -205,6 +205,11 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 			return "", err
 		}
 	}
+}
+
+// limitReached ends a turn at one of its bounds.
+func limitReached(message string) *Failure {
+	return &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: message}
 }
 
 // next decides what comes after a step: true for another sampling. After each sampling and its calls one steering input is given to
@@ -237,10 +242,8 @@ func (w *work) next(step string) (bool, error) {
 func (w *work) openCalls() ([]CallState, error) {
 	var calls []CallState
 	err := w.t.View(func(_ *State, open *OpenTurn, _ *History) {
-		for _, c := range open.Calls {
-			if !c.Done {
-				calls = append(calls, *c)
-			}
+		for _, c := range open.openCalls() {
+			calls = append(calls, *c)
 		}
 	})
 	return calls, err
@@ -285,10 +288,8 @@ func (w *work) messages() ([]Message, error) {
 	}
 	w.offered = nil
 	for _, spec := range w.specs {
-		if spec.Name != bashOutputName && (spec.Name != updateGoalName || goal != nil) && (spec.Name != taskControlName || w.background) {
-			if w.t.limits.offers(spec.Name) {
-				w.offered = append(w.offered, spec)
-			}
+		if w.offers(spec.Name, goal != nil) {
+			w.offered = append(w.offered, spec)
 		}
 	}
 	if goal != nil {
@@ -298,6 +299,19 @@ func (w *work) messages() ([]Message, error) {
 		head = append(head, Message{Role: RoleSystem, Text: m.Content})
 	}
 	return elide(append(head, msgs...)), nil
+}
+
+// offers reports whether the model is told of a tool; driven says that there is an active goal.
+func (w *work) offers(tool string, driven bool) bool {
+	switch tool {
+	case bashOutputName:
+		return false
+	case updateGoalName:
+		return driven && w.t.limits.offers(tool)
+	case taskControlName:
+		return w.background && w.t.limits.offers(tool)
+	}
+	return w.t.limits.offers(tool)
 }
 
 // elide replaces the oldest attachments by a note once they are too many bytes for a request.

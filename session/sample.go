@@ -21,7 +21,7 @@ const (
 	retryCap     = 60 * time.Second
 )
 
-// reply is one completion as it came in.
+// completion is one answer of a model as it came in.
 type completion struct {
 	messageID string
 	text      strings.Builder
@@ -63,10 +63,9 @@ func (w *work) sample(ctx context.Context) (string, error) {
 		w.noteContext(msgs, false)
 	}
 	req := ModelRequest{Model: w.t.Selection.Model, Effort: w.t.Selection.Effort, Messages: msgs, Tools: w.offered, Session: w.t.Session()}
-	tries, cuts := 0, 0
-	rescue := rescue{compacted: full}
+	a := attempts{rescue: rescue{compacted: full}}
 	for {
-		c := &completion{messageID: w.t.s.all.cfg.IDs.Hex32()}
+		c := &completion{messageID: w.t.NewID()}
 		began := time.Now()
 		err := w.stream(ctx, req, c)
 		w.Log.Debug("model request", "session", w.t.Session(), "turn", w.t.ID, "model", req.Model, "messages", len(req.Messages), "finish", c.finish,
@@ -81,44 +80,51 @@ func (w *work) sample(ctx context.Context) (string, error) {
 		if !ok {
 			return "", err
 		}
-		switch retry := retryOf(m, c.shown); {
-		case m.Fault == FaultContext && rescue.again():
-			if c.shown { // what was told of this step is told anew
-				cuts++
-				if err := w.retry(cuts, 0, c, m); err != nil {
-					return "", err
-				}
-			}
-			if req.Messages, err = w.shorten(ctx, &rescue, req.Messages); err != nil {
-				return "", err
-			}
-		case retry == retryConnect && tries+1 < connectTries:
-			delay := connectDelay(tries, m.RetryAfter)
-			tries++
-			w.Log.Info("retry", "session", w.t.Session(), "turn", w.t.ID, "fault", m.Fault, "status", m.Status, "delay_ms", delay.Milliseconds(), "behind", m.Cause)
-			w.t.Note(&protocol.Notice{Severity: "warning", Title: fmt.Sprintf("%s Asking again in %s (%d of %d).", m.Message, delay.Round(time.Second), tries+1, connectTries)})
-			if err := w.Pause(ctx, delay); err != nil {
-				return "", err
-			}
-		case retry == retryCut && cuts < cutRetries:
-			cuts++
-			delay := time.Duration(1<<cuts) * time.Second
-			if err := w.retry(cuts, delay, c, m); err != nil {
-				return "", err
-			}
-			if err := w.Pause(ctx, delay); err != nil {
-				return "", err
-			}
-		default:
-			if retry == retryCut {
-				m = &ModelError{Fault: FaultCut, Message: m.Message, Status: m.Status, Cause: m}
-			}
-			if retry == retryConnect {
-				m = &ModelError{Fault: m.Fault, Message: fmt.Sprintf("%s Asked %d times; try again later.", m.Message, tries+1), Status: m.Status, Cause: m.Cause}
-			}
-			return "", providerFailure(m)
+		if err := w.tryAgain(ctx, &a, &req, c, m); err != nil {
+			return "", err
 		}
 	}
+}
+
+// attempts counts the requests of one step that failed, by what is done about them (docs/protocol/rind-v2.md section 7.3).
+type attempts struct {
+	connects, cuts int
+	rescue         rescue
+}
+
+// tryAgain prepares the next request after one that failed with m, having said c, and waits until it is due. An error ends the turn.
+func (w *work) tryAgain(ctx context.Context, a *attempts, req *ModelRequest, c *completion, m *ModelError) error {
+	switch retry := retryOf(m, c.shown); {
+	case m.Fault == FaultContext && a.rescue.again():
+		if c.shown { // what was told of this step is told anew
+			a.cuts++
+			if err := w.retry(a.cuts, 0, c, m); err != nil {
+				return err
+			}
+		}
+		var err error
+		req.Messages, err = w.shorten(ctx, &a.rescue, req.Messages)
+		return err
+	case retry == retryConnect && a.connects+1 < connectTries:
+		delay := connectDelay(a.connects, m.RetryAfter)
+		a.connects++
+		w.Log.Info("retry", "session", w.t.Session(), "turn", w.t.ID, "fault", m.Fault, "status", m.Status, "delay_ms", delay.Milliseconds(), "behind", m.Cause)
+		title := fmt.Sprintf("%s Asking again in %s (%d of %d).", m.Message, delay.Round(time.Second), a.connects+1, connectTries)
+		w.t.Note(&protocol.Notice{Severity: "warning", Title: title})
+		return w.Pause(ctx, delay)
+	case retry == retryCut && a.cuts < cutRetries:
+		a.cuts++
+		delay := time.Duration(1<<a.cuts) * time.Second
+		if err := w.retry(a.cuts, delay, c, m); err != nil {
+			return err
+		}
+		return w.Pause(ctx, delay)
+	case retry == retryCut:
+		m = &ModelError{Fault: FaultCut, Message: m.Message, Status: m.Status, Cause: m}
+	case retry == retryConnect:
+		m = &ModelError{Fault: m.Fault, Message: fmt.Sprintf("%s Asked %d times; try again later.", m.Message, a.connects+1), Status: m.Status, Cause: m.Cause}
+	}
+	return providerFailure(m)
 }
 
 // rescue is what was tried for a step that is too long for the model (docs/protocol/rind-v2.md section 7.3).
@@ -344,7 +350,7 @@ func (w *work) repeated(batch string) error {
 	if w.repeats++; w.repeats < maxRepeats {
 		return nil
 	}
-	return &Failure{Type: protocol.FailLimit, Status: "failed", Source: "runtime", Message: "The model asked for the same tool calls again and again; the turn was stopped."}
+	return limitReached("The model asked for the same tool calls again and again; the turn was stopped.")
 }
 
 // requested makes the fact of one call. Arguments that are no JSON object are kept as text and shown as {}.

@@ -40,7 +40,7 @@ type Session struct {
 	keyed     map[string]*Prompt // prompts with an idempotency key that have no answer yet
 	watchers  map[TurnID][]func(Outcome)
 	unsettled *ending         // a terminal that could not be stored yet
-	answered  map[string]bool // approvals that have an answer on its way or in the log
+	answered  map[string]bool // approvals that have an answer on its way
 	reading   map[int64]bool  // letters being worked off
 	exec      executions
 

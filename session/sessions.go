@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -251,6 +252,14 @@ func (ss *Sessions) Open(ctx context.Context, id SessionID) (*Session, error) {
 	}
 }
 
+// opened lists the sessions this process has open.
+func (ss *Sessions) opened() []*Session {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return slices.Collect(maps.Values(ss.open))
+}
+
+// known finds a session this process has open; nil for none.
 func (ss *Sessions) known(id SessionID) *Session {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -415,11 +424,8 @@ func (s *Session) refresh() {
 func (ss *Sessions) Shutdown(ctx context.Context) error {
 	ss.mu.Lock()
 	ss.stopping = true
-	all := make([]*Session, 0, len(ss.open))
-	for _, s := range ss.open {
-		all = append(all, s)
-	}
 	ss.mu.Unlock()
+	all := ss.opened() // none comes any more
 	if ss.cfg.OnEnd != nil {
 		ss.cfg.OnEnd()
 	}

@@ -24,10 +24,8 @@ func (s *Session) startTurn(p *Prompt) {
 		return
 	}
 	input := strings.ToValidUTF8(p.req.Input, "\uFFFD")
-	var goal, notice []line
-	if ended := s.next.untold(); len(ended) > 0 {
-		notice = lines(turn, s.notice(ended))
-	}
+	var goal []line
+	notice := s.notices(turn)
 	if p.req.task {
 		s.startNotice(p, turn, notice)
 		return
@@ -47,15 +45,8 @@ func (s *Session) startTurn(p *Prompt) {
 	acc := &protocol.TurnAccepted{}
 	acc.More.Provider, acc.More.Surface, acc.More.Input = "agent", protocol.SurfaceEditor, input
 	acc.More.Key, acc.More.Scope = p.req.Key, p.scope
-	msg := &protocol.UserMessage{}
-	msg.More.ID, msg.More.Text, msg.More.Parts = s.all.cfg.IDs.Hex32(), input, p.req.Parts
-	msg.More.Origin, msg.More.Transient, msg.More.Skills = protocol.OriginUser, p.req.Transient, p.req.Skills
-	started := &protocol.TurnStarted{
-		UserMessageChars: protocol.CharLen(input), Operation: protocol.OpPrompt, Origin: protocol.OriginUser,
-		UserMessageID: msg.More.ID, Input: protocol.Prefix(input, 8000),
-	}
-	started.InputTruncated = len(started.Input) < len(input)
-	started.More.Model, started.More.Provider = s.next.Sel.Model, s.next.Sel.Provider
+	msg, started := s.said(input, s.next.Sel)
+	msg.More.Parts, msg.More.Transient, msg.More.Skills = p.req.Parts, p.req.Transient, p.req.Skills
 	if silent {
 		msg.More.Origin, started.Origin = protocol.OriginGoal, protocol.OriginGoal
 		started.UserMessageChars, started.Input, started.InputTruncated = 0, "", false
@@ -67,6 +58,31 @@ func (s *Session) startTurn(p *Prompt) {
 		keys = []Key{{Surface: p.req.Surface, Key: p.req.Key, Digest: p.req.Digest, Turn: turn}}
 	}
 	s.startWith(p, turn, ls, keys)
+}
+
+// startInputChars is how much of the person's words a turn_started shows, in characters.
+const startInputChars = 8000
+
+// said are the facts with which a person's words begin a turn.
+func (s *Session) said(input string, sel Selection) (*protocol.UserMessage, *protocol.TurnStarted) {
+	msg := &protocol.UserMessage{}
+	msg.More.ID, msg.More.Text, msg.More.Origin = s.all.cfg.IDs.Hex32(), input, protocol.OriginUser
+	started := &protocol.TurnStarted{
+		UserMessageChars: protocol.CharLen(input), Operation: protocol.OpPrompt, Origin: protocol.OriginUser, UserMessageID: msg.More.ID,
+		Input: protocol.Prefix(input, startInputChars),
+	}
+	started.InputTruncated = len(started.Input) < len(input)
+	started.More.Model, started.More.Provider = sel.Model, sel.Provider
+	return msg, started
+}
+
+// notices tells the model of tasks that ended since it was last told.
+func (s *Session) notices(turn TurnID) []line {
+	ended := s.next.untold()
+	if len(ended) == 0 {
+		return nil
+	}
+	return lines(turn, s.notice(ended))
 }
 
 // startWith appends what a turn begins with and runs it once that is down.

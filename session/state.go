@@ -259,12 +259,9 @@ func (st *State) row() *Row {
 }
 
 func (t *OpenTurn) changed(path string) {
-	for _, p := range t.Files {
-		if p == path {
-			return
-		}
+	if !slices.Contains(t.Files, path) {
+		t.Files = append(t.Files, path)
 	}
-	t.Files = append(t.Files, path)
 }
 
 func (t *OpenTurn) call(id string) *CallState {
@@ -289,12 +286,7 @@ func (t *OpenTurn) openCalls() []*CallState {
 
 // callsDone reports whether no call of the current step waits for its result.
 func (t *OpenTurn) callsDone() bool {
-	for _, c := range t.Calls {
-		if !c.Done {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(t.Calls, func(c *CallState) bool { return !c.Done })
 }
 
 func (t *OpenTurn) input(id string) *Input {
@@ -370,11 +362,7 @@ func (t *OpenTurn) waiting() bool {
 	return true
 }
 
+// asks reports whether a call waits for a person.
 func (t *OpenTurn) asks(call string) bool {
-	for _, a := range t.Actions {
-		if a.CallID == call {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Actions, func(a *Action) bool { return a.CallID == call })
 }

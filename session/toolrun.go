@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -188,23 +189,17 @@ func (w *work) judge(ctx context.Context, c *CallState) (Verdict, error) {
 		}
 		return Verdict{Effect: "ask", Title: spec.Name}, nil
 	}
-	mode := ""
-	if err := w.t.View(func(st *State, _ *OpenTurn, _ *History) { mode = st.Sel.Mode }); err != nil {
+	mode, err := w.t.Mode()
+	if err != nil {
 		return Verdict{}, err
-	}
-	if l := w.t.limits; l != nil && l.Mode != "" {
-		mode = l.Mode
 	}
 	return w.Policy.Judge(ctx, mode, spec, w.call(c))
 }
 
 // consent asks the policy, unless it has said what already, and a person where the policy says so. A result refuses the call.
 func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *CallState, said *Verdict) (*ToolResult, error) {
-	rejected := &ToolResult{
-		Status: protocol.ToolRejected, ErrorType: protocol.ErrApprovalRejected, Error: "The user rejected this call.",
-	}
 	if c.Rejected {
-		return rejected, nil
+		return rejectedByUser(), nil
 	}
 	if said == nil {
 		v, err := w.judge(ctx, c)
@@ -213,29 +208,33 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 		}
 		said = &v
 	}
-	v := *said
 	switch {
-	case v.Effect == "allow":
-		call.Outside, call.Reads = v.Outside, v.Reads
+	case said.Effect == "allow":
+		call.Outside, call.Reads = said.Outside, said.Reads
 		return nil, nil
-	case v.Effect == "ask" && c.Allowed: // what a link leads to by now is not what was asked
+	case said.Effect == "ask" && c.Allowed: // what a link leads to by now is not what was asked
 		call.Outside = c.Outside
 		return nil, nil
-	case v.Effect == "deny":
-		r := &ToolResult{Status: protocol.ToolRejected, ErrorType: v.ErrorType, Error: v.Reason}
-		if r.ErrorType == "" {
-			r.ErrorType = protocol.ErrPermissionDenied
-		}
-		return r, nil
+	case said.Effect == "deny":
+		return &ToolResult{Status: protocol.ToolRejected, ErrorType: cmp.Or(said.ErrorType, protocol.ErrPermissionDenied), Error: said.Reason}, nil
 	case w.Unattended, w.t.limits != nil && w.t.limits.Unattended:
 		return &ToolResult{
 			Status: protocol.ToolRejected, ErrorType: protocol.ErrApprovalUnavailable, Error: "This call needs consent and nobody can be asked.",
 		}, nil
 	}
+	return w.ask(spec, call, c, said)
+}
+
+func rejectedByUser() *ToolResult {
+	return &ToolResult{Status: protocol.ToolRejected, ErrorType: protocol.ErrApprovalRejected, Error: "The user rejected this call."}
+}
+
+// ask asks a person for consent to what the policy said of a call. A result refuses it.
+func (w *work) ask(spec ToolSpec, call *ToolCall, c *CallState, v *Verdict) (*ToolResult, error) {
 	ask := &protocol.ApprovalRequested{ToolCallID: call.ID, ToolName: call.Name, Title: v.Title, Arguments: call.Arguments}
 	ask.More.Rule, ask.More.Outside = v.Rule, v.Outside
 	if err := w.t.View(func(st *State, open *OpenTurn, _ *History) {
-		if slices.ContainsFunc(open.Actions, func(a *Action) bool { return a.CallID == call.ID }) {
+		if open.asks(call.ID) {
 			ask.More.Outside = c.Outside // asked before a restart: consent is for what was asked then
 		}
 		if sandbox := w.sandbox(call); !st.Asked && sandbox != "" && spec.Kind == "execute" {
@@ -245,12 +244,11 @@ func (w *work) consent(ctx context.Context, spec ToolSpec, call *ToolCall, c *Ca
 	}); err != nil {
 		return nil, err
 	}
-	allowed, err := w.t.RequestApproval(ask)
-	if err != nil {
+	switch allowed, err := w.t.RequestApproval(ask); {
+	case err != nil:
 		return nil, err
-	}
-	if !allowed {
-		return rejected, nil
+	case !allowed:
+		return rejectedByUser(), nil
 	}
 	call.Outside = ask.More.Outside
 	return nil, nil
@@ -373,11 +371,7 @@ func (t *Turn) resultBodies(callID, name string, r *ToolResult, took time.Durati
 		if err := t.View(func(_ *State, open *OpenTurn, _ *History) {
 			for _, b := range bodies {
 				ch := b.(*protocol.FileChange)
-				for _, f := range open.Files {
-					if f == ch.FilePath {
-						ch.More.First = false
-					}
-				}
+				ch.More.First = ch.More.First && !slices.Contains(open.Files, ch.FilePath)
 			}
 		}); err != nil {
 			return nil, err

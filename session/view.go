@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -26,12 +27,28 @@ func (s *Session) Inspect(f func(v *View)) bool {
 	return s.post(func() { f(s.view()) })
 }
 
-// InspectNow is Inspect for callers that may wait.
+// InspectNow is Inspect for callers that may wait, at most until ctx ends. f has run when it returns nil, and never runs when it returns an
+// error: what f writes is the caller's again.
 func (s *Session) InspectNow(ctx context.Context, f func(v *View)) error {
-	return s.call(ctx, func(done func(error)) {
-		f(s.view())
-		done(nil)
-	})
+	var taken atomic.Bool // by whoever is first: the session, or the end of ctx
+	done := make(chan struct{})
+	if !s.post(func() {
+		if taken.CompareAndSwap(false, true) {
+			f(s.view())
+			close(done)
+		}
+	}) {
+		return errGone(s.ID)
+	}
+	select {
+	case <-done:
+	case <-ctx.Done():
+		if taken.CompareAndSwap(false, true) {
+			return context.Cause(ctx)
+		}
+		<-done
+	}
+	return nil
 }
 
 // Alive reports whether some living process runs the open turn.

@@ -111,6 +111,7 @@ type process struct {
 	t       failer
 	play    *script.Script
 	tools   *tools
+	shell   *shell // of a stage
 	store   *memory.Store
 	all     *session.Sessions
 	d       *dispatcher.RuntimeDispatcher

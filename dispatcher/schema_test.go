@@ -63,7 +63,7 @@ func (c *checker) validate(ref string, v any) error {
 }
 
 var (
-	number = regexp.MustCompile(`:(?:<n>|"<(?:n|ms|cursor[0-9]+)>")`)
+	number = regexp.MustCompile(`:(?:<n>|"<(?:n|ms|unix|cursor[0-9]+)>")`)
 	asked  = regexp.MustCompile(`^([A-Z])> (\S+) (\S+)`)
 )
 

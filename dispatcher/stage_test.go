@@ -51,9 +51,12 @@ func (s *stage) workspace() string { return filepath.Join(s.root, "ws") }
 // launch starts a process on the stage.
 func (s *stage) launch(t failer, w *world, instance string) *process {
 	t.Helper()
-	p := &process{t: t, play: script.Must(s.script), tools: &tools{}, store: w.Open(instance)}
+	p := &process{t: t, play: script.Must(s.script), tools: &tools{}, shell: newShell(s.workspace()), store: w.Open(instance)}
 	models := scripted{p.play}
 	offered := []session.Tool{files.ReadFile(), files.WriteFile(nil), plan.UpdatePlan()}
+	if strings.Contains(s.script, `"name": "bash"`) {
+		offered = append(offered, p.shell)
+	}
 	if !s.unattended {
 		offered = append(offered, ask.UserQuestion())
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/protocol/transcript"
 	"github.com/rind-dev/rind/session"
@@ -27,8 +29,10 @@ var update = flag.Bool("update", false, "rewrite the transcripts of fixtures/tra
 // more: codes, the JSON-RPC codes of their errors by connection and id. Connections share a process until the directive "process"; time
 // passes only in "sleep 50ms"; and what only a stage in the same process can do is told it by more directives:
 //
-//	! open GATE   lets the script go on
-//	! kill A      the process of A dies at once, with all its connections
+//	! open GATE          lets the script go on
+//	! kill A             the process of A dies at once, with all its connections
+//	! write CALL WORDS   the command of a call of bash writes a line
+//	! exit CALL CODE     it ends
 //
 // What was said between two rows has the order of transcript.Conn.
 func TestTranscriptsAreSpokenAsWrittenInBothEnvelopes(t *testing.T) {
@@ -164,6 +168,22 @@ func (k *talker) direct(words []string) {
 	k.t.Helper()
 	if words[0] == "process" {
 		k.begin()
+		return
+	}
+	if len(words) > 2 && words[0] == "write" {
+		k.p.shell.job(k.t, words[1]).Write(strings.Join(words[2:], " ") + "\n")
+		return
+	}
+	if len(words) == 3 && words[0] == "exit" {
+		code, err := strconv.Atoi(words[2])
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		status := protocol.TaskCompleted
+		if code != 0 {
+			status = protocol.TaskFailed
+		}
+		k.p.shell.job(k.t, words[1]).Finish(status, code)
 		return
 	}
 	if len(words) != 2 {

@@ -144,6 +144,9 @@ func (p *toolProgress) HandOff(job Job, spec JobSpec) (string, error) {
 		}
 		rec.Status = protocol.TaskRunning
 		id = rec.TaskID
+		t := &liveTask{id: id, job: job, ended: make(chan struct{})}
+		s.measure(t, rec)
+		t.noted = rec.Meta.TotalBytes
 		s.append(s.taskLines(rec), func(_ Seq, err error) {
 			if err == nil {
 				p.intent = nil
@@ -151,7 +154,7 @@ func (p *toolProgress) HandOff(job Job, spec JobSpec) (string, error) {
 					p.holds = false
 					s.jobs.reserved--
 				}
-				s.watchJob(&liveTask{id: id, job: job, ended: make(chan struct{})})
+				s.watchJob(t)
 			}
 			done(err)
 		})
@@ -165,10 +168,10 @@ func (s *Session) watchJob(t *liveTask) {
 	if s.stopping {
 		s.endJob(t, protocol.ReasonShutdown)
 	}
+	seen := t.noted
 	go func() {
 		tick := time.NewTicker(taskOutputGap)
 		defer tick.Stop()
-		seen := int64(0)
 		for {
 			select {
 			case <-t.job.Done():

@@ -88,7 +88,7 @@ func (st *State) backgroundWait() *protocol.BackgroundWait {
 	var w *protocol.BackgroundWait
 	for _, t := range st.Tasks {
 		rec := &t.Task
-		if !rec.Live() || rec.Notify != protocol.NotifyOnExit || rec.StartedAt == nil {
+		if !rec.Live() || rec.Status == protocol.TaskStarting || rec.Notify != protocol.NotifyOnExit || rec.StartedAt == nil {
 			continue
 		}
 		if w == nil {

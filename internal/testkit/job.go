@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"sync"
@@ -72,7 +73,11 @@ func (j *Job) Tail(most int) (stdout, stderr string) {
 func (j *Job) Sum() session.JobSum {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return session.JobSum{Bytes: int64(len(j.out)), Lines: 1}
+	lines := bytes.Count(j.out, []byte("\n"))
+	if len(j.out) > 0 && j.out[len(j.out)-1] != '\n' {
+		lines++
+	}
+	return session.JobSum{Bytes: int64(len(j.out)), Lines: int64(lines)}
 }
 
 // Done implements session.Job.

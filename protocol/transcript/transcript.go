@@ -17,12 +17,13 @@ var (
 	live      = lazily(`^(\{"kind":"event","method":"[a-z/]+","sequence":)[0-9]+,`)
 	shortened = lazily(`Resumed session \S+:`)
 	commands  = lazily(`"commands":\[\{.*\}\],"providers"`)
-	took      = lazily(`("(?:duration_ms|elapsed_ms)":)[0-9]+`)
+	took      = lazily(`(\\?"(?:duration_ms|elapsed_ms)\\?":)[0-9]+`)
+	moments   = lazily(`(\\?"(?:started_at|finished_at)\\?":)[0-9.e+]+`)
 	version   = lazily(`("version":)"[^"]*"`)
 	sections  = lazily(`"((?:system|tools|user|assistant|results)_tokens)":[0-9]+`)
 	estimated = lazily(`"(input_tokens|total_tokens|output_tokens|context_usage_percent)":[0-9.e-]+`)
 	asOf      = lazily(`("as_of_sequence":)[0-9]+`)
-	places    = lazily(`"(cursor|head_cursor|next_cursor|task_cursor|sequence)":([1-9][0-9]*)`)
+	places    = lazily(`("start_cursor":[0-9]+,)?"(cursor|head_cursor|next_cursor|task_cursor|sequence)":([1-9][0-9]*)`)
 	preamble  = lazily(`("id":"system","ts":"[^"]*","role":"system","content":)"(?:[^"\\]|\\.)*"`)
 	offered   = lazily(`(There is no tool [^.]*\. Tools: )[^.]*\.`)
 	liveUsage = lazily(`("files":\[[^\]]*\],"context_usage_percent":)[0-9.e-]+`)
@@ -50,6 +51,7 @@ func (n *Names) Stable(line string) string {
 	s = commands().ReplaceAllString(s, `"commands":["…"],"providers"`)
 	s = times().ReplaceAllString(s, "<time>")
 	s = took().ReplaceAllString(s, `$1"<ms>"`)
+	s = moments().ReplaceAllString(s, `$1"<unix>"`)
 	s = version().ReplaceAllString(s, `$1"<version>"`)
 	s = sections().ReplaceAllString(s, `"$1":"<n>"`) // estimates: they depend on the length of paths
 	if strings.Contains(s, `"anchor":"estimate"`) {
@@ -65,7 +67,10 @@ func (n *Names) Stable(line string) string {
 	s = asOf().ReplaceAllString(s, `$1"<n>"`)
 	s = places().ReplaceAllStringFunc(s, func(m string) string { // how many pieces lie between depends on time
 		g := places().FindStringSubmatch(m)
-		return `"` + g[1] + `":"` + n.name("cursor "+g[2], "cursor") + `"`
+		if g[1] != "" { // offsets of a task's output
+			return m
+		}
+		return `"` + g[2] + `":"` + n.name("cursor "+g[3], "cursor") + `"`
 	})
 	s = renamed().ReplaceAllStringFunc(s, func(m string) string { return n.name(m, "call") })
 	return unstable().ReplaceAllStringFunc(s, func(m string) string {

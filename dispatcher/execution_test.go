@@ -228,6 +228,18 @@ func TestAPageOfEventsEndsAtItsBytesAndIsReadOn(t *testing.T) {
 		if len(all) != 13 || pages != 3 {
 			t.Errorf("%d events in %d pages", len(all), pages)
 		}
+		if end := part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"after":%d}`, id, len(all)))); end.NextCursor != int64(len(all)) || end.Following {
+			t.Errorf("the empty page: %+v", end)
+		}
+		// The other way: what a short page leaves out is followed.
+		first := part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"follow":true}`, id)))
+		if !first.Following || len(first.Events) >= len(all) {
+			t.Fatalf("a page of %d events, following: %v", len(first.Events), first.Following)
+		}
+		c.await("end", ends(id))
+		if told := append(first.Events, followed(t, c.got(), id)...); !reflect.DeepEqual(told, all) {
+			t.Errorf("%d events were told, %d there are", len(told), len(all))
+		}
 		p.end()
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
@@ -17,9 +18,10 @@ import (
 // Conn is one connection. Requests are taken on its reading goroutine, in reading order, and answered through its Outbox; what a method
 // does in between is the session's business. Its two goroutines are the reader, which is the caller of Serve, and the Outbox.
 type Conn struct {
-	d   *RuntimeDispatcher
-	out *Outbox
-	in  *frame.Reader
+	d        *RuntimeDispatcher
+	out      *Outbox
+	in       *frame.Reader
+	requests *outlet.Requests[*call]
 
 	final *call // shutdown, answered last; set by the reading goroutine before the end begins
 
@@ -27,8 +29,6 @@ type Conn struct {
 	env         rindv2.Envelope
 	how         frame.Framing
 	decided     bool
-	inFlight    map[string]*call
-	leaving     int // requests whose answer is being written: their ids are free, their places are not
 	ready       bool
 	stopping    bool // shutdown was asked for
 	current     *session.Session
@@ -37,15 +37,13 @@ type Conn struct {
 	named       bool              // some request named its session
 	approves    bool              // the client knows approvals
 	notices     bool              // the client shows notices
-	gone        chan struct{}
-	once        sync.Once
 	asks        questions
 
 	claims claims // executions that are followed
 }
 
 func newConn(d *RuntimeDispatcher, in io.Reader, out io.Writer) *Conn {
-	c := &Conn{d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, gone: make(chan struct{})}
+	c := &Conn{d: d, in: frame.NewReader(in), requests: outlet.NewRequests[*call](rindv2.MaxInFlight)}
 	c.out = newOutbox(c, out)
 	c.asks.life, c.asks.end = context.WithCancelCause(context.Background())
 	return c
@@ -81,9 +79,6 @@ func (c *Conn) legacy() bool {
 	defer c.mu.Unlock()
 	return !c.caps && !c.named
 }
-
-// lost ends the connection because its client cannot be reached any more.
-func (c *Conn) lost() { c.once.Do(func() { close(c.gone) }) }
 
 // Ready implements rpc.Peer.
 func (c *Conn) Ready() { c.out.Pause() }
@@ -131,19 +126,17 @@ type call struct {
 	prompt *session.Prompt
 	stop   func() // ends what works for the answer; nil for none
 
-	mu   sync.Mutex
-	done bool
+	done atomic.Bool // it has its answer
 }
 
 // Request implements rpc.Peer: the checks that need the connection's state, in the order of docs/protocol/rind-v2.md section 2, then the
 // method. It runs on the reading goroutine.
 func (c *Conn) Request(req protocol.Request) {
-	id := string(req.ID)
 	m, known := methods[req.Method]
 	known = known && (m.run != nil || req.ID == nil) // $/cancel_request is a notification: it has no answer, so with an id it is no method
+	_, dup := c.requests.Find(string(req.ID))
 	c.mu.Lock()
-	_, dup := c.inFlight[id]
-	stopping, ready, flying := c.stopping, c.ready, len(c.inFlight)+c.leaving
+	stopping, ready := c.stopping, c.ready
 	c.mu.Unlock()
 	var refused *protocol.Error
 	switch {
@@ -156,7 +149,7 @@ func (c *Conn) Request(req protocol.Request) {
 		refused = rindv2.NotReady()
 	case !known:
 		refused = rindv2.UnknownMethod(req.Method)
-	case flying >= rindv2.MaxInFlight && !m.always:
+	case !m.always && c.requests.Full():
 		refused = rindv2.Overloaded()
 	}
 	if refused != nil {
@@ -165,9 +158,7 @@ func (c *Conn) Request(req protocol.Request) {
 	}
 	k := &call{c: c, req: req, params: rindv2.ReadParams(req.Params)}
 	if req.ID != nil {
-		c.mu.Lock()
-		c.inFlight[id] = k
-		c.mu.Unlock()
+		c.requests.Add(string(req.ID), k)
 	}
 	if m.run == nil { // $/cancel_request
 		c.cancelRequest(k)
@@ -181,46 +172,19 @@ func (c *Conn) Request(req protocol.Request) {
 	m.run(k)
 }
 
-// leave frees the ids of answers that are about to be written: a client that has read one may use its id again at once.
-func (c *Conn) leave(ids []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, id := range ids {
-		if _, flying := c.inFlight[id]; flying {
-			delete(c.inFlight, id)
-			c.leaving++
-		}
-	}
-}
-
-// left frees the places of what leave named.
-func (c *Conn) left() {
-	c.mu.Lock()
-	c.leaving = 0
-	c.mu.Unlock()
-}
-
-// once reports whether the call has no answer yet, and gives it one.
-func (k *call) once() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.done {
-		return false
-	}
-	k.done = true
-	return true
-}
+// first reports whether the call has no answer yet, and gives it one.
+func (k *call) first() bool { return !k.done.Swap(true) }
 
 // ok answers with a result.
 func (k *call) ok(result any) {
-	if k.once() && k.req.ID != nil {
+	if k.first() && k.req.ID != nil {
 		k.c.out.reply(protocol.Reply{ID: k.req.ID, Result: result}, string(k.req.ID))
 	}
 }
 
 // fail answers with an error.
 func (k *call) fail(err error) {
-	if k.once() && k.req.ID != nil {
+	if k.first() && k.req.ID != nil {
 		k.c.out.reply(protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}, string(k.req.ID))
 	}
 }
@@ -236,7 +200,7 @@ func (k *call) settle(result any, err error) {
 
 // at answers once the connection was told everything of a session up to seq.
 func (k *call) at(id session.SessionID, seq session.Seq, result any, err error) {
-	if !k.once() || k.req.ID == nil {
+	if !k.first() || k.req.ID == nil {
 		return
 	}
 	watched := func(outlet.Stream) bool { return k.c.claims.before(id, seq) } // nothing of a turn comes behind the answer to its prompt
@@ -253,10 +217,8 @@ var okResult = rindv2.OK{OK: true}
 // panicked answers the request whose method panicked on the reading goroutine; reading goes on.
 func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
 	err := panicError(value, stack)
-	c.mu.Lock()
-	k := c.inFlight[string(req.ID)]
-	c.mu.Unlock()
-	if k == nil || req.ID == nil { // nobody waits for an answer
+	k, waits := c.requests.Find(string(req.ID))
+	if !waits {
 		_ = c.d.internal(err)
 		return
 	}
@@ -265,11 +227,8 @@ func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
 
 // cancelRequest is the notification $/cancel_request {id} of JSON-RPC.
 func (c *Conn) cancelRequest(k *call) {
-	id := k.params.Raw("id")
-	c.mu.Lock()
-	target := c.inFlight[string(bytes.TrimSpace(id))]
-	c.mu.Unlock()
-	if target == nil {
+	target, flying := c.requests.Find(string(bytes.TrimSpace(k.params.Raw("id"))))
+	if !flying {
 		return
 	}
 	if target.prompt != nil {

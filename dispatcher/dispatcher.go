@@ -159,7 +159,7 @@ func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writ
 	}()
 	select {
 	case <-read:
-	case <-c.gone:
+	case <-c.out.Done(): // nobody reads any more
 	case <-ctx.Done():
 	case <-d.end:
 	}
@@ -181,13 +181,7 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 	case <-ctx.Done():
 	}
 	c.finalAnswer(err)
-	c.out.Close()
-	select {
-	case <-c.out.Done():
-	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
-	}
-	return err
+	return errors.Join(err, c.out.Drain(ctx))
 }
 
 // shutdown begins the end of the process; k is answered last.
@@ -210,7 +204,7 @@ func (c *Conn) finalAnswer(err error) {
 	if k == nil {
 		return
 	}
-	if !k.once() {
+	if !k.first() {
 		return
 	}
 	r := protocol.Reply{ID: k.req.ID, Result: okResult}

@@ -263,7 +263,7 @@ func (k *call) events(q eventsAsked, claim *claim) error {
 			k.c.disclaim(claim)
 		}
 	}
-	if err != nil || !k.once() { // or it was taken back meanwhile
+	if err != nil || !k.first() { // or it was taken back meanwhile
 		if w != nil {
 			w.Close()
 		}

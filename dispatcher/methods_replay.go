@@ -60,7 +60,7 @@ func (k *call) snapshot(take func(v *session.View, state rindv2.ReplayState) (fu
 			k.fail(err)
 			return
 		}
-		if !k.once() || k.req.ID == nil {
+		if !k.first() || k.req.ID == nil {
 			return
 		}
 		h := k.c.out.Hold(&outlet.Hold{Stream: string(v.Session.ID), Seq: v.Head, Exact: true, Wait: true, ID: string(k.req.ID)})

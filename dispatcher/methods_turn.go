@@ -117,18 +117,12 @@ func canonical(v any) ([]byte, error) {
 func cancel(k *call, p *rindv2.CancelParams) {
 	done := func(err error) { k.settle(okResult, err) }
 	if p.RequestID != nil {
-		k.c.mu.Lock()
-		target := k.c.inFlight[string(p.RequestID)]
-		var waits *session.Prompt
-		if target != nil {
-			waits = target.prompt
-		}
-		k.c.mu.Unlock()
-		if waits == nil {
+		target, flying := k.c.requests.Find(string(p.RequestID))
+		if !flying || target.prompt == nil {
 			k.fail(protocol.Errorf(protocol.TurnNotActive, "No active turn to interrupt."))
 			return
 		}
-		waits.Withdraw("", done)
+		target.prompt.Withdraw("", done)
 		return
 	}
 	k.with(func(s *session.Session) { s.Cancel(session.CancelRequest{Turn: p.TurnID, Surface: "rind"}, done) })

@@ -24,11 +24,8 @@ type Outbox struct {
 func newOutbox(c *Conn, sink io.Writer) *Outbox {
 	o := &Outbox{conn: c}
 	o.Outlet = outlet.New(outlet.Options{
-		Sink: sink, Answering: c.leave, Answered: func([]string) { c.left() },
-		Lost: func(err error) {
-			c.d.log().Info("connection lost", "err", err)
-			c.lost()
-		},
+		Sink: sink, Answering: c.requests.Answering, Answered: c.requests.Answered,
+		Lost:   func(err error) { c.d.log().Info("connection lost", "err", err) },
 		Unread: o.unread,
 	})
 	return o

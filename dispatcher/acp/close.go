@@ -34,9 +34,10 @@ func sessionCancel(k *call) {
 // cancel ends every prompt of this connection in a session, and an editor's turn that no connection's prompt covers (docs/protocol/acp.md
 // section 2.5). It returns the prompts.
 func (c *Conn) cancel(s *session.Session) []*call {
-	c.mu.Lock()
+	flying := c.requests.All()
 	var mine []*call
-	for _, k := range c.inFlight {
+	c.mu.Lock()
+	for _, k := range flying {
 		if k.session == s.ID && k.prompt != nil {
 			mine = append(mine, k)
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
@@ -22,15 +23,14 @@ const maxInFlight = 64
 
 // Conn is one connection. Requests are taken on its reading goroutine, in reading order, and answered through its outbox.
 type Conn struct {
-	d    *Dispatcher
-	in   *frame.Reader
-	out  *outbox
-	rpc  *rpc.Conn
-	asks asks
+	d        *Dispatcher
+	in       *frame.Reader
+	out      *outbox
+	rpc      *rpc.Conn
+	asks     asks
+	requests *outlet.Requests[*call]
 
 	mu        sync.Mutex // guards what follows; never held over I/O
-	inFlight  map[string]*call
-	free      chan struct{} // closed and made anew whenever a short request was answered
 	ready     bool
 	stopping  bool
 	caps      acp.ClientCapabilities
@@ -39,8 +39,6 @@ type Conn struct {
 	own       map[session.TurnID]bool // turns of prompts that have no answer yet
 	terminals map[string]*terminal    // of the client, by the call that runs in them
 	noFiles   int                     // times the client did not answer for its files as it should
-	gone      chan struct{}
-	once      sync.Once
 }
 
 // opened is a session the client has open here.
@@ -56,8 +54,7 @@ type opened struct {
 
 func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
 	c := &Conn{
-		d: d, in: frame.NewReader(in), inFlight: map[string]*call{}, open: map[session.SessionID]*opened{}, own: map[session.TurnID]bool{}, terminals: map[string]*terminal{},
-		gone: make(chan struct{}), free: make(chan struct{}),
+		d: d, in: frame.NewReader(in), requests: outlet.NewRequests[*call](maxInFlight), open: map[session.SessionID]*opened{}, own: map[session.TurnID]bool{}, terminals: map[string]*terminal{},
 	}
 	c.in.SetMax(d.cfg.MaxLine)
 	c.out = newOutbox(c, out)
@@ -65,9 +62,6 @@ func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
 	c.asks.open, c.asks.silent = map[string]*asked{}, map[string]bool{}
 	return c
 }
-
-// lost ends the connection because its client cannot be reached any more.
-func (c *Conn) lost() { c.once.Do(func() { close(c.gone) }) }
 
 // Ready implements rpc.Peer.
 func (c *Conn) Ready() { c.out.Pause() }
@@ -105,8 +99,7 @@ type call struct {
 	turn    session.TurnID    // once known; guarded by Conn.mu
 	left    chan struct{}     // of a prompt: closed when its answer was handed over
 
-	mu   sync.Mutex
-	done bool
+	done atomic.Bool // it has its answer
 }
 
 // Request implements rpc.Peer: the checks that need the connection's state, in the order of docs/protocol/acp.md section 2.0, then the method.
@@ -118,10 +111,9 @@ func (c *Conn) Request(req protocol.Request) {
 	if req.ID != nil && req.Method == acp.MethodCancelRequest {
 		known = false
 	}
-	id := string(req.ID)
+	_, dup := c.requests.Find(string(req.ID))
 	c.mu.Lock()
-	_, dup := c.inFlight[id]
-	ready, stopping, flying := c.ready, c.stopping, len(c.inFlight)
+	ready, stopping := c.ready, c.stopping
 	c.mu.Unlock()
 	var refused *protocol.Error
 	echo := req.ID
@@ -138,7 +130,7 @@ func (c *Conn) Request(req protocol.Request) {
 		refused = &protocol.Error{Kind: protocol.ServerNotReady, Message: "Call initialize first."}
 	case !known, !c.serves(req.Method):
 		refused = &protocol.Error{Kind: protocol.MethodNotFound, Message: "Unknown method: " + protocol.Prefix(req.Method, 100)}
-	case flying >= maxInFlight && !m.notice:
+	case !m.notice && c.requests.Full():
 		refused = &protocol.Error{Kind: protocol.Overloaded, Message: fmt.Sprintf("Too many requests without an answer (maximum %d).", maxInFlight)}
 	}
 	if refused != nil {
@@ -147,60 +139,13 @@ func (c *Conn) Request(req protocol.Request) {
 	}
 	k := &call{c: c, req: req, params: acp.ReadParams(req.Params), long: m.long, left: make(chan struct{})}
 	if req.ID != nil {
-		c.mu.Lock()
-		c.inFlight[id] = k
-		c.mu.Unlock()
+		c.requests.Add(string(req.ID), k)
 	}
 	m.run(k)
 }
 
-// leave frees the ids of answers that are about to be written.
-func (c *Conn) leave(ids []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, id := range ids {
-		delete(c.inFlight, id)
-	}
-	if len(ids) > 0 {
-		close(c.free)
-		c.free = make(chan struct{})
-	}
-}
-
-// shortDone waits for the answers of short requests.
-func (c *Conn) shortDone(ctx context.Context) {
-	for {
-		c.mu.Lock()
-		open, free := 0, c.free
-		for _, k := range c.inFlight {
-			if !k.long {
-				open++
-			}
-		}
-		c.mu.Unlock()
-		if open == 0 {
-			return
-		}
-		select {
-		case <-free:
-		case <-ctx.Done():
-			return
-		case <-c.gone:
-			return
-		}
-	}
-}
-
 // first reports whether the call has no answer yet, and gives it one.
-func (k *call) first() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.done {
-		return false
-	}
-	k.done = true
-	return true
-}
+func (k *call) first() bool { return !k.done.Swap(true) }
 
 // ok answers with a result.
 func (k *call) ok(result any) {
@@ -277,10 +222,8 @@ func (c *Conn) disown(turn session.TurnID) {
 // panicked answers the request whose method panicked on the reading goroutine; reading goes on.
 func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
 	err := fmt.Errorf("panic in method %s: %v\n%s", req.Method, value, stack)
-	c.mu.Lock()
-	k := c.inFlight[string(req.ID)]
-	c.mu.Unlock()
-	if k == nil || req.ID == nil {
+	k, waits := c.requests.Find(string(req.ID))
+	if !waits {
 		_ = c.d.internal(err)
 		return
 	}
@@ -330,12 +273,9 @@ func (k *call) with(f func(o *opened)) {
 
 // cancelRequest is the notification $/cancel_request.
 func cancelRequest(k *call) {
-	id := bytes.TrimSpace(k.params["requestId"])
-	k.c.mu.Lock()
-	target := k.c.inFlight[string(id)]
-	k.c.mu.Unlock()
+	target, flying := k.c.requests.Find(string(bytes.TrimSpace(k.params["requestId"])))
 	switch {
-	case target == nil:
+	case !flying:
 	case target.long:
 		if target.prompt != nil {
 			target.prompt.Withdraw(protocol.ReasonUser, func(error) {})

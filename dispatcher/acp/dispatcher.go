@@ -177,7 +177,7 @@ func (d *Dispatcher) Serve(ctx context.Context, in io.Reader, out io.Writer) err
 	go func() { read <- c.rpc.Serve(ctx) }() // may outlive Serve, at the end of the process
 	select {
 	case <-read:
-	case <-c.gone:
+	case <-c.out.Done(): // nobody reads any more
 	case <-ctx.Done():
 	}
 	return c.finish()
@@ -191,7 +191,7 @@ func (c *Conn) finish() error {
 	c.stopping = true
 	c.mu.Unlock()
 	short, stop := context.WithTimeout(ctx, shortWithin)
-	c.shortDone(short)
+	c.requests.Wait(short, c.out.Done(), func(k *call) bool { return !k.long })
 	stop()
 	c.d.mu.Lock()
 	c.d.stopping = true
@@ -199,11 +199,5 @@ func (c *Conn) finish() error {
 	c.asks.close()
 	c.d.sweep.close()
 	err := c.d.cfg.Sessions.Shutdown(ctx)
-	c.out.Close()
-	select {
-	case <-c.out.Done():
-	case <-ctx.Done():
-		err = errors.Join(err, ctx.Err())
-	}
-	return err
+	return errors.Join(err, c.out.Drain(ctx))
 }

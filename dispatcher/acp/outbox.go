@@ -19,11 +19,8 @@ type outbox struct {
 func newOutbox(c *Conn, sink io.Writer) *outbox {
 	o := &outbox{conn: c}
 	o.Outlet = outlet.New(outlet.Options{
-		Sink: sink, Answering: c.leave, Answered: func([]string) {},
-		Lost: func(err error) {
-			c.d.cfg.Log.Info("connection lost", "err", err)
-			c.lost()
-		},
+		Sink: sink, Answering: c.requests.Answering, Answered: c.requests.Answered,
+		Lost:   func(err error) { c.d.cfg.Log.Info("connection lost", "err", err) },
 		Unread: o.unread,
 	})
 	return o

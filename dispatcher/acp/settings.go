@@ -191,8 +191,6 @@ func (c *Conn) lateOptions(s *session.Session) {
 	go func() { // ends with the list, which is bounded, or with the connection
 		select {
 		case <-done:
-		case <-c.gone:
-			return
 		case <-c.out.Done():
 			return
 		}

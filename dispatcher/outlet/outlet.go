@@ -9,6 +9,7 @@
 package outlet
 
 import (
+	"context"
 	"io"
 	"slices"
 	"sync"
@@ -56,7 +57,7 @@ type Hold struct {
 	Written func()
 }
 
-// Options of an Outlet. All functions but Log's run on its goroutine and must not block.
+// Options of an Outlet. All functions run on its goroutine and must not block.
 type Options struct {
 	Sink io.Writer
 	// Answering gets the ids of the requests whose answers are about to be written, before a client can have read them.
@@ -241,5 +242,16 @@ func (o *Outlet) Close() {
 	o.Ring()
 }
 
-// Done is closed when Run has ended.
+// Drain closes the outlet and waits until everything due is written, or ctx ends, whose error it returns then.
+func (o *Outlet) Drain(ctx context.Context) error {
+	o.Close()
+	select {
+	case <-o.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Done is closed when Run has ended: all is written, or nothing can be any more.
 func (o *Outlet) Done() <-chan struct{} { return o.done }

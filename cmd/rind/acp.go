@@ -89,13 +89,9 @@ func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error 
 	}
 	defer p.close()
 	cfg := p.served()
-	var servers acp.Servers = p.servers
-	if o.agent != nil { // its turns have its own tools
-		servers = nil
-	}
 	d := acp.New(acp.Config{
 		Sessions: cfg.Sessions, Version: cfg.Version, Log: cfg.Log, ErrorID: cfg.ErrorID, Resolve: cfg.Resolve, Policy: cfg.Policy, Undo: cfg.Undo,
-		Guide: cfg.Guide, Images: p.takesImages, Servers: servers,
+		Guide: cfg.Guide, Images: p.takesImages, Servers: p.servers,
 		DataRoot: cfg.DataRoot, MaxLine: o.maxLine, Unstable: o.unstable, Draft: o.draft,
 		ClientFiles:    func() bool { set, err := p.settings(); return err == nil && set.ClientFiles() == "auto" },
 		ClientTerminal: func() bool { set, err := p.settings(); return err == nil && set.ClientTerminal() == "auto" },

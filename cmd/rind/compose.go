@@ -59,6 +59,8 @@ type composition struct {
 type (
 	agentSpec  = acpagent.Spec
 	agentHosts = acpagent.Hosts
+	// agentServer is a tool server an agent is told of.
+	agentServer = acpagent.Server
 )
 
 const ownModel = acpagent.OwnModel // of a session that leaves the choice to its agent
@@ -167,7 +169,7 @@ func (rt *process) build(std *streams, c *common, o composition) (err error) {
 	}
 	rt.hosts = acpagent.New(acpagent.Config{
 		Children: rt.children, Policy: rt.policy, Images: rt.kept, Redact: rt.record.Redact, Log: rt.log, Version: version(), Private: []string{rt.root, dir},
-		Unattended: o.unattended,
+		Unattended: o.unattended, Servers: rt.serversOf,
 	})
 	rt.models.hosts = rt.hosts
 	rt.all = session.NewSessions(session.Config{
@@ -235,7 +237,7 @@ func (rt *process) connect() error {
 	} else if len(problems) > 0 {
 		rt.log.Warn("mcp servers", "problems", problems)
 	}
-	rt.servers = mcp.NewRoster(mcp.Config{Children: rt.children, Log: rt.log, Version: version(), Secrets: rt.record.Add}, func(workspace string) (map[string]json.RawMessage, error) {
+	rt.servers = mcp.NewRoster(mcp.Config{Children: rt.children, Log: rt.log, Version: version(), Secrets: rt.record.Add, Lazy: rt.models.agent != nil}, func(workspace string) (map[string]json.RawMessage, error) {
 		entries, _, err := serverEntries(rt.path, workspace)
 		return entries, err
 	})

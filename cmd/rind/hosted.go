@@ -75,6 +75,15 @@ func specOf(p settings.Provider) agentSpec {
 	}
 }
 
+// serversOf are the tool servers of a session, as its hosted agent is told of them.
+func (rt *process) serversOf(id session.SessionID, workspace string) []agentServer {
+	var all []agentServer
+	for _, d := range rt.servers.Describe(id, workspace) {
+		all = append(all, agentServer{Name: d.Name, Command: d.Command, Args: d.Args, Env: d.Env, URL: d.URL, Headers: d.Headers, Kept: d.Own})
+	}
+	return all
+}
+
 // hostedInfo tells what is known of the agent of a provider.
 func (m *models) hostedInfo(provider, model string) session.ModelInfo {
 	info := session.ModelInfo{Provider: provider, ID: model, Name: model, API: settings.ACP}

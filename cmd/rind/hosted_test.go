@@ -203,3 +203,32 @@ func TestAgentFlagsThatCannotBeUsedAreUsage(t *testing.T) {
 		}
 	}
 }
+
+func TestTheServersOfASessionAreThoseOfItsHostedAgent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "script.json")
+	write(t, path, `{"turns":[{"match":"settings","steps":[{"call":{"name":"mcp__sums__add","arguments":{"a":1}}},{"finish":"tool_calls"},{"text":"Done."}]},
+		{"match":"editor","steps":[{"call":{"name":"mcp__own__add","arguments":{"a":1}}},{"finish":"tool_calls"},{"text":"Done."}]}]}`)
+	inner, _ := dataAndWorkspace(t, fmt.Sprintf(`{"provider":"play","providers":{"play":{"type":"script","model":"scripted","script":%q}}}`, path))
+	program, _ := program(t)
+	root, ws := dataAndWorkspace(t, fmt.Sprintf(`{"mcpServers":{"sums":{"url":%q,"headers":{"Authorization":"Bearer ${SUMS_TOKEN}"}}}}`, oneTool(t)))
+	e := &editor{Process: launched(t, root, ws, []string{"SUMS_TOKEN=sesame-sesame"}, "acp", "--agent", fmt.Sprintf("%q acp --data %q", program, inner), "--pass-env", "RIND_TEST_CHILD"), t: t}
+	e.call("initialize", map[string]any{"protocolVersion": 1, "clientCapabilities": map[string]any{}})
+	id := e.sessionWith(ws, map[string]any{"type": "http", "name": "own", "url": oneTool(t), "headers": []any{}})
+	for _, input := range []string{"settings", "editor"} {
+		ask := e.ask("session/prompt", promptOf(id, input))
+		asked, _ := e.permission()
+		e.choose(asked, "allow_once")
+		done, told := e.answer(ask)
+		if acpStop(done) != "end_turn" || !strings.Contains(raws(told), "the sum") {
+			t.Errorf("%s: %s\n%s", input, done.raw, raws(told))
+		}
+	}
+	e.leave()
+	for _, dir := range []string{root, inner} {
+		for _, name := range append(glob(filepath.Join(dir, "logs", "*")), glob(filepath.Join(dir, "sessions", "*"))...) {
+			if data, _ := os.ReadFile(name); strings.Contains(string(data), "sesame-sesame") {
+				t.Errorf("what a header held is in %s", name)
+			}
+		}
+	}
+}

@@ -75,7 +75,9 @@ type Config struct {
 	Log      *slog.Logger
 	Version  string
 	Roots    func(workspace string) []string // nil: the workspace alone
-	Private  []string                        // folders commands that only read may not see
+	// Servers are the tool servers of a session, told to its child; nil for none. It must not block for long.
+	Servers func(id session.SessionID, workspace string) []Server
+	Private []string // folders commands that only read may not see
 	// Unattended: nobody can be asked.
 	Unattended bool
 
@@ -128,6 +130,9 @@ func New(cfg Config) *Hosts {
 	}
 	if cfg.Roots == nil {
 		cfg.Roots = func(workspace string) []string { return []string{workspace} }
+	}
+	if cfg.Servers == nil {
+		cfg.Servers = func(session.SessionID, string) []Server { return nil }
 	}
 	if cfg.times == (times{}) {
 		cfg.times = usual

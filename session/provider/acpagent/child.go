@@ -42,6 +42,7 @@ type child struct {
 	spec      Spec
 	dir       string   // absolute; it works there
 	further   []string // folders it may use beside
+	servers   []Server // of the Model Context Protocol, of its session
 	tag       string   // in front of its tool call ids
 	process   *proc.Process
 	env       []string
@@ -82,13 +83,13 @@ type child struct {
 }
 
 // start starts the process; it is not spoken to yet.
-func (ho *host) start(spec Spec, dir string, further []string) (*child, error) {
+func (ho *host) start(spec Spec, dir string, further []string, servers []Server) (*child, error) {
 	cfg := &ho.hosts.cfg
 	c := &child{
-		host: ho, spec: spec, dir: dir, further: further, env: environ(cfg.Environ(), spec.Env, spec.PassEnv), done: make(chan struct{}), broken: make(chan struct{}),
+		host: ho, spec: spec, dir: dir, further: further, servers: servers, env: environ(cfg.Environ(), spec.Env, spec.PassEnv), done: make(chan struct{}), broken: make(chan struct{}),
 		stderr: &ring{max: stderrRing}, requests: map[string]context.CancelFunc{}, heard: time.Now(), seen: map[string]bool{},
 	}
-	c.mask = masker(c.env, &spec, cfg.Redact)
+	c.mask = masker(c.env, &spec, secrets(servers), cfg.Redact)
 	c.wake = sync.NewCond(&c.mu)
 	inR, inW, err := os.Pipe()
 	if err != nil {

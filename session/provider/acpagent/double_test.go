@@ -39,6 +39,7 @@ type double struct {
 	cancel  chan struct{}
 	session string
 	opened  string // how
+	servers string // of the Model Context Protocol, as it was told
 }
 
 func (d *double) is(mode string) bool { return slices.Contains(d.modes, mode) }
@@ -143,6 +144,9 @@ func (d *double) take(m message) {
 		if d.is("resume") {
 			caps["sessionCapabilities"] = object{"resume": object{}}
 		}
+		if d.is("http") {
+			caps["mcpCapabilities"] = object{"http": true}
+		}
 		version := 1
 		if d.is("v9") {
 			version = 9
@@ -152,6 +156,7 @@ func (d *double) take(m message) {
 			"authMethods": []any{object{"id": "key", "name": "Key", "type": "env_var"}},
 		}})
 	case "session/new":
+		d.told(m.Params)
 		if d.is("poor") {
 			d.write(object{"id": m.ID, "error": object{"code": -32000, "message": "Authentication required"}})
 			return
@@ -162,6 +167,7 @@ func (d *double) take(m message) {
 		}
 		d.write(object{"id": m.ID, "result": object{"sessionId": d.session}})
 	case "session/load", "session/resume":
+		d.told(m.Params)
 		var p struct {
 			ID string `json:"sessionId"`
 		}
@@ -200,6 +206,13 @@ func (d *double) take(m message) {
 	}
 }
 
+// told keeps which servers a session was opened with.
+func (d *double) told(params json.RawMessage) {
+	var p struct{ MCPServers json.RawMessage }
+	_ = json.Unmarshal(params, &p)
+	d.servers = string(p.MCPServers)
+}
+
 func (d *double) end(id json.RawMessage, reason string) {
 	d.write(object{"id": id, "result": object{"stopReason": reason}})
 }
@@ -219,6 +232,11 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			d.say(arg)
 		case "first":
 			d.say(first)
+		case "servers":
+			d.say(d.servers)
+		case "leak":
+			fmt.Fprintln(os.Stderr, "started with "+d.servers)
+			os.Exit(4)
 		case "opened":
 			d.say(d.opened)
 		case "pid":

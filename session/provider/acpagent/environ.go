@@ -110,9 +110,14 @@ func hint(ours []string, given []string) string {
 	return strings.Join(names, ", ") + verb + " set here but not passed: use passEnv or --pass-env " + names[0]
 }
 
-// masker hides the values of an environment that are secrets: of variables that hold keys, and of those that env and pass name.
-func masker(environment []string, spec *Spec, more func(string) string) func(string) string {
+// masker hides the values of an environment that are secrets: of variables that hold keys, and of those that env and pass name; and further ones.
+func masker(environment []string, spec *Spec, further []string, more func(string) string) func(string) string {
 	var pairs []string
+	for _, value := range further {
+		if len(value) >= 6 {
+			pairs = append(pairs, value, "[hidden]")
+		}
+	}
 	for _, kv := range environment {
 		name, value, _ := strings.Cut(kv, "=")
 		_, own := spec.Env[name]

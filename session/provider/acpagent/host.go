@@ -57,6 +57,7 @@ func (ho *host) count() int {
 
 // ensure returns a child that is ready for a prompt, and what a new one has to be told first.
 func (ho *host) ensure(ctx context.Context, spec Spec, t *session.Turn, said *session.Said) (c *child, recap string, err error) {
+	servers := ho.hosts.cfg.Servers(ho.id, said.Workspace)
 	ho.mu.Lock()
 	if ho.idle != nil {
 		ho.idle.Stop()
@@ -69,7 +70,7 @@ func (ho *host) ensure(ctx context.Context, spec Spec, t *session.Turn, said *se
 	last := ho.last
 	blocked := time.Until(ho.blocked)
 	ho.mu.Unlock()
-	if c != nil && c.usable() && c.spec.id() == spec.id() && said.Before == last && slices.Equal(c.further, said.Roots) {
+	if c != nil && c.usable() && c.spec.id() == spec.id() && said.Before == last && slices.Equal(c.further, said.Roots) && sameServers(c.servers, servers) {
 		return c, "", nil
 	}
 	if c != nil { // it ended between two turns, the session is set to another agent, or there were turns it does not know
@@ -80,7 +81,7 @@ func (ho *host) ensure(ctx context.Context, spec Spec, t *session.Turn, said *se
 		return nil, "", fail(protocol.FailUnavailable, fmt.Sprintf(
 			"The agent ended three times within a minute and is not started again for %d s; look at its own output for the reason.", int(blocked.Seconds())+1))
 	}
-	if c, err = ho.start(spec, said.Workspace, said.Roots); err != nil {
+	if c, err = ho.start(spec, said.Workspace, said.Roots, servers); err != nil {
 		return nil, "", err
 	}
 	ho.mu.Lock()

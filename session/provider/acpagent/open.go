@@ -78,6 +78,9 @@ func (c *child) open(ctx context.Context, t *session.Turn, said *session.Said) (
 	if err := t.Record(bodies...); err != nil {
 		return "", err
 	}
+	if b := c.untold(); b != nil {
+		t.Note(b)
+	}
 	c.ready(way)
 	return recap, nil
 }
@@ -171,7 +174,8 @@ func (c *child) agentMethod() string {
 
 // sessionParams are those of session/new, load and resume.
 func (c *child) sessionParams(id string) object {
-	p := object{"cwd": c.dir, "mcpServers": []any{}}
+	servers, _ := c.tools()
+	p := object{"cwd": c.dir, "mcpServers": servers}
 	if c.about.Roots && len(c.further) > 0 {
 		p["additionalDirectories"] = c.further
 	}

@@ -50,6 +50,7 @@ type Config struct {
 	Literal  bool           // entries name no variables: they come from a client, not from a file
 	Version  string         // of this program, told to servers
 	Wait     time.Duration  // from its start that turns wait for a server; 0 is 10 s
+	Lazy     bool           // servers that a client names start when a turn has their tools, not before
 	// Secrets is told the values that no log may hold, when entries are read; may be nil.
 	Secrets func(values ...string)
 

@@ -75,7 +75,7 @@ func (r *Roster) Workspace(dir string) *Servers {
 	return s
 }
 
-// Name makes entries the servers that a client named for a session, and starts them. Values in them stand for themselves.
+// Name makes entries the servers that a client named for a session, and starts them, unless the roster is lazy. Values in them stand for themselves.
 func (r *Roster) Name(id session.SessionID, workspace string, entries map[string]json.RawMessage) {
 	r.mu.Lock()
 	s := r.sessions[id]
@@ -89,7 +89,9 @@ func (r *Roster) Name(id session.SessionID, workspace string, entries map[string
 	}
 	r.mu.Unlock()
 	s.Set(entries)
-	s.Start()
+	if !r.cfg.Lazy {
+		s.Start()
+	}
 }
 
 // Forget ends the servers that a client named for a session, and returns once they have ended.
@@ -133,6 +135,7 @@ func (r *Roster) tools(ctx context.Context, id session.SessionID, workspace stri
 	own := r.sessions[id]
 	r.mu.Unlock()
 	if own != nil {
+		own.Start()
 		all = merged(all, own.servers())
 	}
 	if len(all) == 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -37,13 +38,31 @@ type Message struct {
 }
 
 // EndWithUser gives messages whose last word is the assistant's a user message behind it: after a resumption or a compaction the assistant
-// spoke last, which endpoints take for the beginning of its next message, or refuse. Every provider of a network calls it.
+// spoke last, which endpoints take for the beginning of its next message, or refuse. Behind an answer that was cut off it says again what was
+// asked, where that is short: that is what a model answers. Every provider of a network calls it.
 func EndWithUser(msgs []Message) []Message {
-	if n := len(msgs); n == 0 || msgs[n-1].Role != RoleAssistant || len(msgs[n-1].Calls) > 0 {
+	n := len(msgs)
+	if n == 0 || msgs[n-1].Role != RoleAssistant || len(msgs[n-1].Calls) > 0 {
 		return msgs
 	}
-	return append(msgs[:len(msgs):len(msgs)], Message{Role: RoleUser, Text: "[Go on.]"})
+	text := "[Go on.]"
+	if msgs[n-1].Interrupted {
+		text = "[The answer above was cut off. Go on from there.]"
+		for i := n - 2; i >= 0; i-- {
+			if msgs[i].Role != RoleUser {
+				continue
+			}
+			if asked := strings.TrimSpace(msgs[i].Text); asked != "" && len(asked) <= askedAgain {
+				text = asked + "\n\n" + text
+			}
+			break
+		}
+	}
+	return append(msgs[:n:n], Message{Role: RoleUser, Text: text})
 }
+
+// askedAgain bounds the request that is said again behind an answer that was cut off, in bytes.
+const askedAgain = 2000
 
 // Reasoning is what a provider wants back with the message it belongs to.
 type Reasoning struct {

@@ -68,5 +68,6 @@ func (m *Model) Close() error { return m.at.Close() }
 
 // Generate implements session.Model.
 func (m *Model) Generate(ctx context.Context, r session.ModelRequest) iter.Seq2[session.Chunk, error] {
+	r.Messages = session.EndWithUser(r.Messages)
 	return m.at.Generate(ctx, func(a *modelhttp.Answer) error { return m.answer(a, r) })
 }

@@ -41,8 +41,8 @@ type source struct {
 	URL   string `json:"url,omitempty"`
 }
 
-// goOn stands where the API wants the user to speak and nobody did: before an assistant that begins, and behind one that was cut off. A
-// conversation that ends with the assistant's words is an answer to be continued to the letter, which newer models refuse.
+// goOn stands where the API wants the user to speak and nobody did: before an assistant that begins, and behind one where session.EndWithUser
+// saw a message and the API takes none, as it was blank.
 const goOn = "Go on."
 
 // talk splits messages into the system's text, as far as it stands before everything else, and turns of the user and the assistant. A

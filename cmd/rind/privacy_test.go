@@ -32,12 +32,14 @@ var dialers = map[string]struct{ uses, row string }{
 
 // starters are the places that start programs, with the words of docs/privacy.md about them.
 var starters = map[string]string{
-	"session/keyring/keyring.go":          "secret-tool",
-	"session/tool/mcp/stdio.go":           "MCP servers with a `command`",
-	"session/tool/shell/command.go":       "commands of the tool `bash`",
-	"session/tool/shell/sandbox_linux.go": "commands of the tool `bash`", // tries whether bubblewrap works, with /bin/sh -c "exit 0"
-	"cmd/rind/democrash.go":               "",                            // rind itself, to be killed
-	"cmd/rind/fixture.go":                 "",                            // what the person named on the command line
+	"session/keyring/keyring.go":            "secret-tool",
+	"session/provider/acpagent/child.go":    "a hosted agent",
+	"session/provider/acpagent/terminal.go": "the commands it has us run",
+	"session/tool/mcp/stdio.go":             "MCP servers with a `command`",
+	"session/tool/shell/command.go":         "commands of the tool `bash`",
+	"session/tool/shell/sandbox_linux.go":   "commands of the tool `bash`", // tries whether bubblewrap works, with /bin/sh -c "exit 0"
+	"cmd/rind/democrash.go":                 "",                            // rind itself, to be killed
+	"cmd/rind/fixture.go":                   "",                            // what the person named on the command line
 }
 
 // connects are the names that lead to a connection, by import path. Listening is none.

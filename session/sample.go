@@ -362,6 +362,9 @@ func requested(mc *madeCall, messageID string) *protocol.ToolRequested {
 	}
 	args, same, ok := objectOf(mc.raw)
 	r.Arguments = args
+	if ok && loneSurrogate([]byte(mc.raw)) >= 0 { // clients read the preview as JSON, some of them strictly
+		r.ArgsPreview = protocol.Prefix(string(args), 500)
+	}
 	if !ok {
 		r.More.Bad = true
 	}

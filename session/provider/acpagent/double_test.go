@@ -166,6 +166,9 @@ func (d *double) take(m message) {
 			d.say("early ")
 		}
 		d.write(object{"id": m.ID, "result": object{"sessionId": d.session}})
+		if d.is("unread") { // reads nothing more
+			time.Sleep(time.Hour)
+		}
 	case "session/load", "session/resume":
 		d.told(m.Params)
 		var p struct {

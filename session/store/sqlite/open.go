@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"modernc.org/sqlite"
 
@@ -98,7 +99,8 @@ func (s *Store) openFile(o *opening) {
 	s.mu.Lock()
 	if err == nil {
 		read.SetMaxOpenConns(4)
-		read.SetMaxIdleConns(2)
+		read.SetMaxIdleConns(4) // all of them: one that is opened anew has its pragmas and statements to prepare
+		read.SetConnMaxIdleTime(time.Minute)
 		if m == immutable {
 			read.SetMaxIdleConns(-1)
 		}

@@ -16,28 +16,82 @@ import (
 
 const entryColumns = "e.seq, e.turn, e.kind, e.time, e.event, e.more, e.number, e.count"
 
-// entries runs a query over entryColumns. All rows are read, and the transaction is over, before it returns.
-func (s *Store) entries(ctx context.Context, what string, limit int, query string, args ...any) ([]session.Entry, error) {
+// stmt prepares a reading statement once; database/sql repeats that for each connection it comes to run on. Close of the connections ends them.
+func (s *Store) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	db, err := s.db(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out, err := retry(ctx, func() ([]session.Entry, error) {
+	s.mu.Lock()
+	st := s.stmts[query]
+	s.mu.Unlock()
+	if st != nil {
+		return st, nil
+	}
+	if st, err = retry(ctx, func() (*sql.Stmt, error) { return db.PrepareContext(context.WithoutCancel(ctx), query) }); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.stmts[query]; other != nil { // somebody was first; both run
+		defer st.Close()
+		return other, nil
+	}
+	if s.stmts == nil {
+		s.stmts = map[string]*sql.Stmt{}
+	}
+	s.stmts[query] = st
+	return st, nil
+}
+
+// bounded is the context of a read that is short: without a way to interrupt it, which costs more than the read.
+func bounded(ctx context.Context) (context.Context, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return context.WithoutCancel(ctx), nil
+}
+
+// entries runs a query over entryColumns. All rows are read, and the transaction is over, before it returns.
+func (s *Store) entries(ctx context.Context, what string, limit int, query string, args ...any) ([]session.Entry, error) {
+	out, err := s.readPage(ctx, query, func(ctx context.Context, st *sql.Stmt) ([]session.Entry, error) {
+		db, err := s.db(ctx)
+		if err != nil {
+			return nil, err
+		}
 		tx, err := db.BeginTx(ctx, nil) // rows and their turns are of one moment
 		if err != nil {
 			return nil, err
 		}
 		defer tx.Rollback()
-		return s.page(ctx, tx, what, limit, query, args)
+		rows, err := tx.StmtContext(ctx, st).QueryContext(ctx, args...)
+		if err != nil {
+			return nil, err
+		}
+		out, spans, err := s.page(rows, what, limit)
+		if err != nil {
+			return nil, err
+		}
+		return out, nameTurns(ctx, tx, spans, out)
 	})
 	return out, s.fault("read", err)
 }
 
-func (s *Store) page(ctx context.Context, tx *sql.Tx, what string, limit int, query string, args []any) ([]session.Entry, error) {
-	rows, err := tx.QueryContext(ctx, query, args...)
+// readPage prepares a query and tries f until the file is not locked.
+func (s *Store) readPage(ctx context.Context, query string, f func(context.Context, *sql.Stmt) ([]session.Entry, error)) ([]session.Entry, error) {
+	short, err := bounded(ctx)
 	if err != nil {
 		return nil, err
 	}
+	st, err := s.stmt(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return retry(ctx, func() ([]session.Entry, error) { return f(short, st) })
+}
+
+// page reads all rows of entryColumns and closes them; the turns are still to be named.
+func (s *Store) page(rows *sql.Rows, what string, limit int) ([]session.Entry, []span, error) {
 	defer rows.Close()
 	out := make([]session.Entry, 0, min(limit, 256))
 	var turn sql.NullInt64
@@ -49,10 +103,10 @@ func (s *Store) page(ctx context.Context, tx *sql.Tx, what string, limit int, qu
 	spans := make([]span, 0, 8) // neighbours are mostly of one turn
 	for rows.Next() {
 		if err := rows.Scan(into...); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if event != nil && !json.Valid(event) || more != nil && !json.Valid(more) {
-			return nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
+			return nil, nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
 		}
 		if n := len(spans); n == 0 || spans[n-1].turn != turn {
 			spans = append(spans, span{turn: turn})
@@ -63,10 +117,7 @@ func (s *Store) page(ctx context.Context, tx *sql.Tx, what string, limit int, qu
 			PortableFirst: first, PortableCount: count,
 		})
 	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return out, nameTurns(ctx, tx, spans, out)
+	return out, spans, rows.Err()
 }
 
 // span is a run of entries of one turn.
@@ -151,10 +202,21 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 
 // ReadTurn implements session.Log.
 func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
-	out, err := s.entries(ctx, "turn "+string(turn), limit, "SELECT "+entryColumns+" FROM entries e WHERE e.turn = (SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s."+notGone+") AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?",
-		string(turn), after-1, after, limit)
-	if err != nil || len(out) > 0 {
+	const query = "SELECT " + entryColumns + " FROM entries e WHERE e.turn = (SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s." + notGone +
+		") AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?"
+	out, err := s.readPage(ctx, query, func(ctx context.Context, st *sql.Stmt) ([]session.Entry, error) {
+		rows, err := st.QueryContext(ctx, string(turn), after-1, after, limit)
+		if err != nil {
+			return nil, err
+		}
+		out, _, err := s.page(rows, "turn "+string(turn), limit)
+		for i := range out {
+			out[i].Turn = turn
+		}
 		return out, err
+	})
+	if err != nil || len(out) > 0 {
+		return out, s.fault("read", err)
 	}
 	_, err = s.TurnSession(ctx, turn)
 	return out, err
@@ -162,11 +224,14 @@ func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, 
 
 // one reads a single row.
 func (s *Store) one(ctx context.Context, what, query string, args []any, dest ...any) error {
-	db, err := s.db(ctx)
+	short, err := bounded(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = retry(ctx, func() (struct{}, error) { return struct{}{}, db.QueryRowContext(ctx, query, args...).Scan(dest...) })
+	st, err := s.stmt(ctx, query)
+	if err == nil {
+		_, err = retry(ctx, func() (struct{}, error) { return struct{}{}, st.QueryRowContext(short, args...).Scan(dest...) })
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%s: %w", what, session.ErrNotFound)
 	}
@@ -196,12 +261,16 @@ func (s *Store) scanMeta(row scanner) (session.Meta, int64, error) {
 }
 
 func (s *Store) meta(ctx context.Context, what, where string, arg any) (session.Meta, error) {
-	db, err := s.db(ctx)
+	short, err := bounded(ctx)
 	if err != nil {
 		return session.Meta{}, err
 	}
+	st, err := s.stmt(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+notGone+" AND "+where)
+	if err != nil {
+		return session.Meta{}, s.fault("read", err)
+	}
 	m, err := retry(ctx, func() (session.Meta, error) {
-		m, _, err := s.scanMeta(db.QueryRowContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+notGone+" AND "+where, arg))
+		m, _, err := s.scanMeta(st.QueryRowContext(short, arg))
 		return m, err
 	})
 	if errors.Is(err, sql.ErrNoRows) {

@@ -41,10 +41,11 @@ type Store struct {
 
 	mu       sync.Mutex // guards what follows; never held over I/O
 	closed   bool
-	read     *sql.DB  // nil until the file is open
-	opening  *opening // nil while nobody opens it
-	mode     mode     // of the open file
-	readOnly error    // why it cannot be written; nil when it can
+	read     *sql.DB              // nil until the file is open
+	stmts    map[string]*sql.Stmt // on read
+	opening  *opening             // nil while nobody opens it
+	mode     mode                 // of the open file
+	readOnly error                // why it cannot be written; nil when it can
 	queue    []*op
 	writing  chan struct{} // closed when the writer goroutine has ended; nil while there is none
 	watchers sync.WaitGroup

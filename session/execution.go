@@ -37,8 +37,9 @@ type ExecutionRequest struct {
 // Accepted is an execution that is on disk.
 type Accepted struct {
 	Turn     TurnID
-	Time     time.Time // of the acceptance; zero for a replay
-	Replayed bool      // by an earlier request with the same key
+	Seq      Seq // of the acceptance; 0 for a replay, like Time
+	Time     time.Time
+	Replayed bool // by an earlier request with the same key
 }
 
 // executions is what a session knows of its executions beside the state. It belongs to the session's goroutine.
@@ -153,7 +154,8 @@ func (s *Session) replayed(req *ExecutionRequest) (Accepted, error) {
 // inLine counts the executions that wait for their lane.
 func (s *Session) inLine() int { return len(s.next.Queued) + len(s.exec.line) + s.exec.pending }
 
-// accept appends the acceptance and puts the execution in its line. The lease is held.
+// accept appends the acceptance and puts the execution in its line; one of a parallel provider that finds room starts with it. The lease is
+// held.
 func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 	turn := TurnID(s.all.cfg.IDs.Hex32())
 	b := &protocol.TurnAccepted{}
@@ -163,17 +165,34 @@ func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 	if req.Key != "" {
 		keys = []Key{{Surface: portableKeys, Key: req.Key, Digest: req.Digest, Turn: turn}}
 	}
-	s.appendKeyed(append(s.opening(), lines(turn, b)...), keys, func(_ Seq, err error) {
+	ls := append(s.opening(), lines(turn, b)...)
+	first := len(ls) - 1
+	run := s.startAtOnce(turn, req)
+	if run != nil {
+		ls = append(ls, run.opening()...)
+	}
+	var sent *flight
+	sent = s.appendKeyed(ls, keys, func(_ Seq, err error) {
+		if err != nil && run != nil {
+			run.abandon()
+		}
 		if errors.Is(err, ErrKeyUsed) { // another process was first
 			a, rerr := s.replayed(req)
 			s.accepted(req, acc, a, rerr)
 			return
 		}
-		a := Accepted{Turn: turn}
-		if open := s.shown.turn(turn); err == nil && open != nil {
-			a.Time = open.LastTime
+		if err != nil {
+			s.accepted(req, acc, Accepted{}, err)
+			return
 		}
-		s.accepted(req, acc, a, err)
+		if run == nil && !s.stopping {
+			s.enqueue(turn, req) // before the answer: whoever is answered may ask for the next one, which stands behind it
+		}
+		e := &sent.entries[first]
+		s.accepted(req, acc, Accepted{Turn: turn, Seq: e.Seq, Time: e.Time}, nil)
+		if run != nil {
+			go run.work()
+		}
 	})
 }
 
@@ -181,9 +200,6 @@ func (s *Session) accepted(req *ExecutionRequest, acc *acceptance, a Accepted, e
 	s.exec.pending--
 	if req.Key != "" && s.exec.accepting[req.Key] == acc {
 		delete(s.exec.accepting, req.Key)
-	}
-	if err == nil && !a.Replayed && !s.stopping {
-		s.enqueue(a.Turn, req) // first: whoever is answered may ask for the next one, which stands behind it
 	}
 	for _, f := range acc.done {
 		f(a, err)

@@ -72,13 +72,46 @@ type besideRun struct {
 	placed   bool // it holds a place of the process
 }
 
-// besideLine puts an execution of a parallel provider in line and starts what has room.
-func (s *Session) besideLine(turn TurnID, req *ExecutionRequest) {
+func (s *Session) newBeside(turn TurnID, req *ExecutionRequest) *besideRun {
 	run := &besideRun{s: s, turn: turn, req: req, message: s.all.cfg.IDs.Hex32(), ids: map[string]bool{}, answers: map[string]chan answer{}}
 	run.ctx, run.cancel = context.WithCancelCause(context.Background())
 	s.exec.runs[turn] = run
-	s.exec.line = append(s.exec.line, run)
+	return run
+}
+
+// besideLine puts an execution of a parallel provider in line and starts what has room.
+func (s *Session) besideLine(turn TurnID, req *ExecutionRequest) {
+	s.exec.line = append(s.exec.line, s.newBeside(turn, req))
 	s.startBeside()
+}
+
+// startAtOnce takes the place of an execution that is not in the log yet, so that its acceptance and its start are one batch. nil: it has to
+// stand in line.
+func (s *Session) startAtOnce(turn TurnID, req *ExecutionRequest) *besideRun {
+	x := &s.exec
+	if req.Runner == nil || s.stopping || len(x.line) > 0 || x.beginning+x.asked >= maxBeside {
+		return nil
+	}
+	for id, t := range s.next.Parallel {
+		if !t.Started && s.exec.runs[id] == nil {
+			return nil // it was accepted before, and is about to be put in line
+		}
+	}
+	if !s.all.places.try() {
+		return nil
+	}
+	run := s.newBeside(turn, req)
+	run.begun, run.placed = true, true
+	x.beginning++
+	return run
+}
+
+// abandon gives back what startAtOnce took, because the acceptance is not in the log.
+func (run *besideRun) abandon() {
+	run.cancel(errTurnGone)
+	run.leave()
+	run.ended, run.returned = true, true
+	run.free()
 }
 
 // startBeside starts as many executions as there is room for: in this session, and in the process.
@@ -115,10 +148,15 @@ func (run *besideRun) placeTaken() {
 	run.start()
 }
 
-func (run *besideRun) start() {
+// opening are the facts an execution begins with.
+func (run *besideRun) opening() []line {
 	s := run.s
 	msg, started := s.said(run.req.Input, Selection{Provider: run.req.Provider})
-	s.append(lines(run.turn, msg, started), func(_ Seq, err error) {
+	return lines(run.turn, msg, started)
+}
+
+func (run *besideRun) start() {
+	run.s.append(run.opening(), func(_ Seq, err error) {
 		if err != nil { // it has not begun: its end is what can still be tried
 			run.returned = true
 			run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault(messageOf(err))}, nil)

@@ -25,6 +25,17 @@ func (p *places) take(ready func()) bool {
 	return true
 }
 
+// try takes a place if there is one now.
+func (p *places) try() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.most > 0 && (p.taken >= p.most || len(p.line) > 0) {
+		return false
+	}
+	p.taken++
+	return true
+}
+
 // retake takes a place for what had one before, and waits for none.
 func (p *places) retake() {
 	p.mu.Lock()

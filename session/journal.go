@@ -102,22 +102,22 @@ func lines(turn TurnID, bodies ...protocol.Body) []line {
 // batch is told before. The lease must be held.
 func (s *Session) append(ls []line, then func(Seq, error)) { s.appendKeyed(ls, nil, then) }
 
-// appendKeyed is append with idempotency keys that are claimed in the same transaction.
-func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) {
+// appendKeyed is append with idempotency keys that are claimed in the same transaction. It returns what was handed over, nil when nothing was.
+func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) *flight {
 	if then == nil {
 		then = func(Seq, error) {}
 	}
 	f := &flight{then: then}
 	if s.failure != nil {
 		s.flights = append(s.flights, f) // not sent: it fails with those before it
-		return
+		return nil
 	}
 	fact, err := s.place(f, ls)
 	if err != nil { // next is half way through the batch
 		s.fail(err)
 		s.recovered(s.fallBack())
 		then(0, err)
-		return
+		return nil
 	}
 	b := Batch{Entries: f.entries, Keys: keys}
 	if fact {
@@ -129,6 +129,7 @@ func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) {
 	s.all.cfg.Store.Append(s.lease.held, b, func(err error) {
 		s.post(func() { s.landed(f, err) })
 	})
+	return f
 }
 
 // place makes the entries of a batch, folding each into next before the one behind it gets its place. It reports whether one is a fact.

@@ -45,8 +45,9 @@ type Config struct {
 
 // Commands are those of the protocol. Safe for concurrent use.
 type Commands struct {
-	cfg  Config
-	kept kept
+	cfg   Config
+	kept  kept
+	found found
 }
 
 // New makes the commands.

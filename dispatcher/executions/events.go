@@ -95,11 +95,13 @@ type Feed struct {
 	run  *Run
 	s    *session.Session // nil: the store alone
 	from int64            // number of the last event that was read
-	seen session.Seq      // everything of the execution up to here was read; 0: not known
+	seen session.Seq      // everything of the execution up to here was read
 }
 
 // Feed begins behind a cursor. s is the session of the execution, to be followed while it is open; nil reads the store alone.
-func (r *Run) Feed(s *session.Session, after int64) *Feed { return &Feed{run: r, s: s, from: after} }
+func (r *Run) Feed(s *session.Session, after int64) *Feed {
+	return &Feed{run: r, s: s, from: after, seen: r.first - 1}
+}
 
 // Cursor is the number of the last event that was read.
 func (f *Feed) Cursor() int64 { return f.from }
@@ -117,7 +119,7 @@ func (f *Feed) Next(ctx context.Context, see func(*portable.Event)) (int, error)
 }
 
 func (f *Feed) page(ctx context.Context) ([]session.Entry, error) {
-	for f.s != nil && f.seen > 0 {
+	for f.s != nil {
 		es, _, ok := f.s.Recent(f.seen, 1024)
 		if !ok {
 			break // it lags: the store knows
@@ -141,8 +143,11 @@ func (f *Feed) page(ctx context.Context) ([]session.Entry, error) {
 		_, head, _ = f.s.Recent(1<<62, 1)
 	}
 	page, err := f.run.entries(ctx, f.from, PageEntries)
+	if n := len(page); n > 0 {
+		f.seen = max(f.seen, page[n-1].Seq)
+	}
 	if err == nil && len(page) < PageEntries {
-		f.seen = head // what the store gave of later entries is told apart by its numbers
+		f.seen = max(f.seen, head) // what the store gave of later entries is told apart by its numbers
 	}
 	return page, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -16,14 +17,33 @@ type kept struct {
 	closed bool
 	order  []session.SessionID // the least recently used first
 	refs   map[session.SessionID]*session.Session
+	convs  map[string]session.Meta // of refs, by their conversations: what never changes of them
+}
+
+// conversation finds a conversation whose session is kept. It may have been deleted since, which whoever asks the session for something is told.
+func (k *kept) conversation(id string) (session.Meta, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m, ok := k.convs[id]
+	return m, ok
+}
+
+// drop forgets a session.
+func (k *kept) drop(id session.SessionID) {
+	delete(k.refs, id)
+	for conv, m := range k.convs {
+		if m.ID == id {
+			delete(k.convs, conv)
+		}
+	}
 }
 
 // open opens a session and keeps it open for a while.
-func (c *Commands) open(ctx context.Context, id session.SessionID) (*session.Session, error) {
-	all := c.cfg.Sessions
+func (c *Commands) open(ctx context.Context, m *session.Meta) (*session.Session, error) {
+	all, id := c.cfg.Sessions, m.ID
 	if c.cfg.Keep && !c.kept.has(id) {
 		if s, err := all.Open(ctx, id); err == nil {
-			c.kept.add(id, s)
+			c.kept.add(m, s)
 		}
 	}
 	return all.Open(ctx, id)
@@ -59,9 +79,10 @@ func (k *kept) use(id session.SessionID) {
 }
 
 // add takes over a reference and gives back the one that was not used for longest.
-func (k *kept) add(id session.SessionID, s *session.Session) {
+func (k *kept) add(m *session.Meta, s *session.Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	id := m.ID
 	old := k.refs[id]
 	switch {
 	case k.closed:
@@ -71,13 +92,14 @@ func (k *kept) add(id session.SessionID, s *session.Session) {
 		old.Close()
 	case len(k.order) >= mostKept:
 		k.refs[k.order[0]].Close()
-		delete(k.refs, k.order[0])
+		k.drop(k.order[0])
 		k.order = k.order[1:]
 	}
 	if k.refs == nil {
-		k.refs = map[session.SessionID]*session.Session{}
+		k.refs, k.convs = map[session.SessionID]*session.Session{}, map[string]session.Meta{}
 	}
 	k.refs[id] = s
+	k.convs[m.ConversationID] = session.Meta{ID: id, ConversationID: m.ConversationID, Workspace: m.Workspace}
 	k.use(id)
 }
 
@@ -88,5 +110,39 @@ func (k *kept) close() {
 	for _, s := range k.refs {
 		s.Close()
 	}
-	k.refs, k.order = nil, nil
+	k.refs, k.order, k.convs = nil, nil, nil
+}
+
+// mostFound bounds the executions whose place is remembered.
+const mostFound = 1024
+
+// found remembers where executions are that were started or asked for last, so that the next request of them reads nothing to find them.
+// None of it ever changes; whether an execution was deleted since is seen by whatever reads it. Safe for concurrent use.
+type found struct {
+	mu    sync.Mutex
+	runs  map[protocol.TurnID]Run
+	order []protocol.TurnID // the oldest first
+}
+
+func (f *found) add(r *Run) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.runs == nil {
+		f.runs = map[protocol.TurnID]Run{}
+	}
+	if _, known := f.runs[r.Turn]; known {
+		return
+	}
+	if len(f.order) == mostFound {
+		delete(f.runs, f.order[0])
+		f.order = f.order[1:]
+	}
+	f.runs[r.Turn], f.order = *r, append(f.order, r.Turn)
+}
+
+func (f *found) get(turn protocol.TurnID) (*Run, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, ok := f.runs[turn]
+	return &r, ok
 }

@@ -31,6 +31,9 @@ func (c *Commands) Find(ctx context.Context, id string) (*Run, error) {
 	if !ok {
 		return nil, portable.ExecutionNotFound(id)
 	}
+	if known, ok := c.found.get(turn); ok {
+		return known, nil
+	}
 	run.Turn = turn
 	store := c.cfg.Sessions.Store()
 	sid, err := store.TurnSession(ctx, turn)
@@ -52,15 +55,26 @@ func (c *Commands) Find(ctx context.Context, id string) (*Run, error) {
 		return nil, Stored(errors.Join(session.ErrCorrupt, err))
 	}
 	run.first, run.provider = first[0].Seq, b.(*protocol.TurnAccepted).More.Provider
+	c.remember(run)
 	return run, nil
+}
+
+// remember keeps where an execution is, in a process that will be asked for it again.
+func (c *Commands) remember(r *Run) {
+	if c.cfg.Keep {
+		c.found.add(r)
+	}
 }
 
 // Start asks for an execution: the checks of section 6 in their order, then its place in the conversation. The answer waits until it is on disk;
 // whoever stops waiting undoes nothing.
 func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Answer, error) {
-	meta, err := c.Conversation(ctx, req.ConversationID)
-	if err != nil {
-		return nil, err
+	meta, known := c.kept.conversation(req.ConversationID)
+	if !known {
+		var err error
+		if meta, err = c.Conversation(ctx, req.ConversationID); err != nil {
+			return nil, err
+		}
 	}
 	p := c.provider(req.ProviderID)
 	if p == nil {
@@ -73,6 +87,7 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 	ask := c.request(p, req.Input, req.Config, req.Capabilities)
 	ask.Key = req.Key
 	if req.Key != "" {
+		var err error
 		if ask.Digest, err = req.Digest(); err != nil {
 			return nil, err
 		}
@@ -83,7 +98,7 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 		}
 		return err
 	}
-	s, err := c.open(ctx, meta.ID)
+	s, err := c.open(ctx, &meta)
 	if err != nil {
 		return nil, gone(err)
 	}
@@ -102,6 +117,7 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 			}
 			return run.Read(ctx)
 		}
+		c.remember(&Run{ID: id, Turn: got.Turn, Session: meta, c: c, provider: ask.Provider, first: got.Seq})
 		acc := &protocol.TurnAccepted{} // a new one is shown as it was created
 		acc.More.Provider, acc.More.Input, acc.More.Config, acc.More.Capabilities = ask.Provider, ask.Input, ask.Config, ask.Capabilities
 		rec := portable.NewRecord(id, meta.ConversationID, meta.Workspace)
@@ -212,7 +228,7 @@ func pick(r *portable.ActionResponse, options []protocol.Option) (string, bool) 
 
 // Open opens the session of the execution. The caller holds a reference (Close).
 func (r *Run) Open(ctx context.Context) (*session.Session, error) {
-	s, err := r.c.open(ctx, r.Session.ID)
+	s, err := r.c.open(ctx, &r.Session)
 	if missing(err) {
 		return nil, portable.ExecutionNotFound(r.ID)
 	}

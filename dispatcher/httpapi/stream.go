@@ -84,20 +84,24 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 	h.Set("X-Accel-Buffering", "no")
 	x.status(http.StatusOK)
 	out := &writer{w: x.w, rc: http.NewResponseController(x.w), limit: x.s.cfg.Stall}
-	if err := out.flush(); err != nil || x.r.Method == http.MethodHead {
+	if x.r.Method == http.MethodHead {
 		return nil
 	}
 	ping := time.NewTimer(x.s.cfg.Ping)
 	defer ping.Stop()
 	f := run.Feed(s, from)
 	ending := false
-	for {
+	for begun := false; ; begun = true {
 		last := false
 		n, err := f.Next(context.WithoutCancel(x.r.Context()), func(e *portable.Event) {
 			out.event(e)
 			last = portable.Terminal(e.Type)
 		})
-		if err == nil && n > 0 {
+		switch {
+		case err != nil:
+		case last: // goes out with the end of the answer
+			err = out.write()
+		case n > 0 || !begun: // the headers with what there is
 			err = out.flush()
 		}
 		switch {
@@ -148,13 +152,13 @@ func (o *writer) event(e *portable.Event) {
 	o.buf = strconv.AppendInt(o.buf, e.Sequence, 10)
 	o.buf = append(o.buf, "\n\n"...)
 	if len(o.buf) >= writeAtOnce {
-		o.write()
+		_ = o.write() // the error stays
 	}
 }
 
 func (o *writer) ping() { o.buf = append(o.buf, ": ping\n\n"...) }
 
-func (o *writer) write() {
+func (o *writer) write() error {
 	if o.err == nil && len(o.buf) > 0 {
 		_ = o.rc.SetWriteDeadline(time.Now().Add(o.limit))
 		_, o.err = o.w.Write(o.buf)
@@ -162,11 +166,11 @@ func (o *writer) write() {
 	if o.buf = o.buf[:0]; cap(o.buf) > 2*writeAtOnce {
 		o.buf = nil
 	}
+	return o.err
 }
 
 func (o *writer) flush() error {
-	o.write()
-	if o.err == nil {
+	if o.write() == nil {
 		_ = o.rc.SetWriteDeadline(time.Now().Add(o.limit))
 		o.err = o.rc.Flush()
 	}

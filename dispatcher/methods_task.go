@@ -74,7 +74,7 @@ func backgroundList(k *call, _ *rindv2.Target) {
 func backgroundOutput(k *call, p *rindv2.BackgroundOutputParams) {
 	k.with(func(s *session.Session) {
 		s.TailTask(p.BgID, p.MaxOutputChars, func(t protocol.Task, err error) {
-			if protocol.KindOf(err) == protocol.NotFound {
+			if kind := protocol.KindOf(err); kind == protocol.NotFound || kind == protocol.TaskNotOwned { // the older view knows only this
 				err = protocol.Errorf(protocol.NotFound, "No background process: %s", protocol.Prefix(p.BgID, 100))
 			}
 			var res rindv2.BackgroundOutput

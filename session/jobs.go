@@ -310,6 +310,6 @@ func (s *Session) CancelTask(id string, done func(protocol.Task, error)) {
 			}
 		}()
 	}) {
-		done(protocol.Task{}, taskNotFound(id))
+		done(protocol.Task{}, s.noTask(id))
 	}
 }

@@ -49,6 +49,7 @@ type Sessions struct {
 
 	mu       sync.Mutex // guards the fields below; never held over I/O
 	open     map[SessionID]*Session
+	tasks    map[string]SessionID // background tasks of the open ones
 	stopping bool
 	watching bool
 	live     sync.WaitGroup
@@ -80,7 +81,7 @@ func NewSessions(cfg Config) *Sessions {
 		cfg.Guide = noGuide{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Sessions{cfg: cfg, open: map[SessionID]*Session{}, ctx: ctx, cancel: cancel}
+	return &Sessions{cfg: cfg, open: map[SessionID]*Session{}, tasks: map[string]SessionID{}, ctx: ctx, cancel: cancel}
 }
 
 // now is the time an entry gets: UTC, microseconds.
@@ -186,6 +187,9 @@ func (ss *Sessions) newSession(id SessionID, st *State) *Session {
 // start adds a session and its goroutine; ss.mu is held.
 func (ss *Sessions) start(s *Session) {
 	ss.open[s.ID] = s
+	for _, t := range s.shown.Tasks {
+		ss.tasks[t.Task.TaskID] = s.ID
+	}
 	ss.live.Add(1)
 	go func() {
 		defer ss.live.Done()
@@ -210,6 +214,7 @@ func (ss *Sessions) drop(s *Session) bool {
 	}
 	if ss.open[s.ID] == s {
 		delete(ss.open, s.ID)
+		maps.DeleteFunc(ss.tasks, func(_ string, owner SessionID) bool { return owner == s.ID })
 		if ss.cfg.Forgot != nil {
 			ss.cfg.Forgot(s.ID)
 		}

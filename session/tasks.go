@@ -152,6 +152,9 @@ func (s *Session) newTask(call *ToolCall, spec JobSpec, status string) *protocol
 		rec.RequestID = t.Scope
 	}
 	rec.BgID = rec.TaskID
+	s.all.mu.Lock()
+	s.all.tasks[rec.TaskID] = s.ID
+	s.all.mu.Unlock()
 	return rec
 }
 
@@ -231,15 +234,22 @@ func (v *View) BackgroundWait() *protocol.BackgroundWait {
 	return st.backgroundWait()
 }
 
-// Task finds one record. NotFound, TaskNotOwned for a task of another session cannot be told apart: ids are the session's own.
+// Task finds one record. NotFound; TaskNotOwned where another session that is open in this process has it.
 func (v *View) Task(id string) (protocol.Task, error) {
 	t := v.State.task(id)
 	if t == nil {
-		return protocol.Task{}, taskNotFound(id)
+		return protocol.Task{}, v.Session.noTask(id)
 	}
 	return v.seen(t.Task), nil
 }
 
-func taskNotFound(id string) error {
+// noTask is the error of a task that this session does not have.
+func (s *Session) noTask(id string) error {
+	s.all.mu.Lock()
+	owner, known := s.all.tasks[id]
+	s.all.mu.Unlock()
+	if known && owner != s.ID {
+		return protocol.Errorf(protocol.TaskNotOwned, "Task belongs to another session: %s", id)
+	}
 	return protocol.Errorf(protocol.NotFound, "Task not found: %s", protocol.Prefix(id, 100))
 }

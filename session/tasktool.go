@@ -178,7 +178,7 @@ func readTask(ctx context.Context, p *toolProgress, id string, from int64, chars
 		}
 		answer(part, err)
 	}) {
-		return TaskPart{}, taskNotFound(id)
+		return TaskPart{}, s.noTask(id)
 	}
 	g := <-ch
 	return g.part, g.err
@@ -248,7 +248,7 @@ func taskError(err error) (ToolResult, error) {
 	}
 	r := ToolResult{Status: protocol.ToolFailed, ErrorType: protocol.ErrInternal, Error: e.Message}
 	switch e.Kind {
-	case protocol.NotFound:
+	case protocol.NotFound, protocol.TaskNotOwned:
 		r.Status, r.ErrorType = protocol.ToolUnavailable, protocol.ErrNotFound
 	case protocol.InvalidRequest:
 		r.Status, r.ErrorType = protocol.ToolRejected, protocol.ErrInvalidArguments

@@ -46,7 +46,7 @@ const (
 // ReadTask reads a task's output. done runs at once.
 func (s *Session) ReadTask(id string, from int64, chars int, done func(TaskPart, error)) {
 	if !s.post(func() { done(s.part(id, from, chars, waitTimeout)) }) {
-		done(TaskPart{}, taskNotFound(id))
+		done(TaskPart{}, s.noTask(id))
 	}
 }
 
@@ -66,7 +66,7 @@ func (s *Session) TailTask(id string, chars int, done func(protocol.Task, error)
 		}
 		done(rec, nil)
 	}) {
-		done(protocol.Task{}, taskNotFound(id))
+		done(protocol.Task{}, s.noTask(id))
 	}
 }
 
@@ -128,11 +128,11 @@ func (s *Session) wait(w *taskWait, from int64, chars int, wait time.Duration, o
 				}
 				done(s.part(w.task, from, chars, reason))
 			}) {
-				done(TaskPart{}, taskNotFound(w.task))
+				done(TaskPart{}, s.noTask(w.task))
 			}
 		}()
 	}) {
-		done(TaskPart{}, taskNotFound(w.task))
+		done(TaskPart{}, s.noTask(w.task))
 	}
 }
 
@@ -140,11 +140,11 @@ func (s *Session) wait(w *taskWait, from int64, chars int, wait time.Duration, o
 func (s *Session) ReleaseWait(task, call string, done func(bool, error)) {
 	if !s.post(func() {
 		if task != "" && s.shown.task(task) == nil {
-			done(false, taskNotFound(task))
+			done(false, s.noTask(task))
 			return
 		}
 		done(s.jobs.release(func(w *taskWait) bool { return task != "" && w.task == task || call != "" && w.call == call }), nil)
 	}) {
-		done(false, taskNotFound(task))
+		done(false, s.noTask(task))
 	}
 }

@@ -17,7 +17,7 @@ var (
 	live      = lazily(`^(\{"kind":"event","method":"[a-z/]+","sequence":)[0-9]+,`)
 	shortened = lazily(`Resumed session \S+:`)
 	commands  = lazily(`"commands":\[\{.*\}\],"providers"`)
-	took      = lazily(`(\\?"(?:duration_ms|elapsed_ms)\\?":)[0-9]+`)
+	took      = lazily(`(\\?"(?:duration_ms|durationMs|elapsed_ms)\\?":)[0-9]+`)
 	moments   = lazily(`(\\?"(?:started_at|finished_at)\\?":)[0-9.e+]+`)
 	version   = lazily(`("version":)"[^"]*"`)
 	sections  = lazily(`"((?:system|tools|user|assistant|results)_tokens)":[0-9]+`)

@@ -47,8 +47,8 @@ type EditorTerminal interface {
 	Run(ctx context.Context, c TerminalCommand) (TerminalResult, bool)
 }
 
-// editor is what the client that asked for the turn does for its tools.
-func (t *Turn) editor() Editor {
+// Editor is what the client that asked for the turn does for its tools.
+func (t *Turn) Editor() Editor {
 	if t.prompt == nil {
 		return Editor{}
 	}

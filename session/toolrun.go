@@ -77,7 +77,7 @@ func (w *work) overlaps(c *CallState) bool {
 
 // call is what a tool gets for c.
 func (w *work) call(c *CallState) ToolCall {
-	return ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: append(w.Roots(w.workspace), w.further...), Editor: w.t.editor()}
+	return ToolCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments, Session: w.t.Session(), Turn: w.t.ID, Roots: append(w.Roots(w.workspace), w.further...), Editor: w.t.Editor()}
 }
 
 // begin starts a call on a goroutine of its own, once consent is there and its start is on disk, or refuses it. v is what the policy said of

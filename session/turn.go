@@ -60,10 +60,12 @@ func (f *Failure) stop() string {
 	return stopRuntime
 }
 
-// Causes with which a turn's context ends. errLeave lets go of a waiting turn without writing anything.
+// ErrShutdown is the cause (context.Cause) with which a turn's context ends because the runtime does.
+var ErrShutdown = errors.New("runtime is shutting down")
+
+// Further causes with which a turn's context ends. errLeave lets go of a waiting turn without writing anything.
 var (
 	errCancelled = errors.New("turn was cancelled")
-	errShutdown  = errors.New("runtime is shutting down")
 	errLeave     = errors.New("turn goes on waiting")
 	errTurnGone  = errors.New("turn is not open any more")
 )
@@ -131,7 +133,7 @@ func (t *Turn) stop() {
 		t.cancel(errLeave)
 		return
 	}
-	t.cancel(errShutdown)
+	t.cancel(ErrShutdown)
 }
 
 // Session returns the id of the turn's session.
@@ -241,7 +243,7 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 		t.cancel(errLeave)
 		s.turnOver(t, Outcome{Turn: t.ID, Outcome: OutcomeWaiting, Stop: stopShutdown})
 		return
-	case errors.Is(cause, errShutdown), errors.Is(cause, errLeave):
+	case errors.Is(cause, ErrShutdown), errors.Is(cause, errLeave):
 		e.kind, e.reason, e.stop = endCancelled, protocol.ReasonShutdown, stopShutdown
 	case errors.Is(err, ErrAgentCancelled):
 		e.kind, e.reason = endCancelled, reasonAgent

@@ -15,6 +15,7 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
+	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/roots"
 )
 
@@ -82,6 +83,9 @@ func readFile(ctx context.Context, c *child, k *talk, params json.RawMessage) (a
 	if err != nil {
 		k.fault(&g, err.Error())
 		return nil, err
+	}
+	if newer, ok := unsaved(ctx, k.front(), at, text); ok {
+		text = newer
 	}
 	k.finish(&g, nil)
 	return object{"content": lines(text, p.Line, p.Limit)}, nil
@@ -169,7 +173,7 @@ func writeFile(ctx context.Context, c *child, k *talk, params json.RawMessage) (
 	if err != nil {
 		return nil, err
 	}
-	ch, err := c.replace(ctx, r, p.Path, *p.Content)
+	ch, err := c.replace(ctx, k.front(), r, p.Path, at, *p.Content)
 	if err != nil {
 		k.fault(&g, messageOf(err))
 		return nil, err
@@ -185,8 +189,8 @@ func messageOf(err error) string {
 	return err.Error()
 }
 
-// replace writes a file and tells what changed; nil for nothing.
-func (c *child) replace(ctx context.Context, r *roots.Roots, path, text string) (*protocol.FileChange, error) {
+// replace writes a file, through the editor where that serves files, and tells what changed; nil for nothing. at is where path leads.
+func (c *child) replace(ctx context.Context, front session.EditorFiles, r *roots.Roots, path, at, text string) (*protocol.FileChange, error) {
 	before, info, err := readText(r, path)
 	created := false
 	if e, ok := errors.AsType[*protocol.Error](err); ok && e.Kind == acp.NoResource {
@@ -194,6 +198,13 @@ func (c *child) replace(ctx context.Context, r *roots.Roots, path, text string) 
 	}
 	if err != nil {
 		return nil, err
+	}
+	edited := created
+	if newer, ok := unsaved(ctx, front, at, before); ok && !created {
+		edited = true
+		if asBuffer(newer) != asBuffer(before) {
+			before = newer
+		}
 	}
 	if !created && before == text {
 		return nil, nil
@@ -203,11 +214,21 @@ func (c *child) replace(ctx context.Context, r *roots.Roots, path, text string) 
 			return nil, fmt.Errorf("keep what a file held: %w", err)
 		}
 	}
-	p, err := r.WriteFile(path, []byte(text), roots.WriteOptions{Since: info, Absent: created})
-	if err != nil {
-		return nil, pathFault(err)
+	taken := false
+	if edited {
+		var saved string
+		if saved, taken = hand(ctx, front, r, at, text); taken {
+			text = saved
+		}
 	}
-	ch := change(p.Abs, before, text, created)
+	if !taken {
+		p, err := r.WriteFile(path, []byte(text), roots.WriteOptions{Since: info, Absent: created})
+		if err != nil {
+			return nil, pathFault(err)
+		}
+		at = p.Abs
+	}
+	ch := change(at, before, text, created)
 	if !created {
 		ch.More.Before = digest(before)
 	}

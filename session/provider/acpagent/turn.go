@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -102,7 +101,7 @@ func (ho *host) answer(ctx context.Context, k *talk, before []string, text strin
 		case <-done:
 			done = nil
 			most := ho.hosts.cfg.times.cancel
-			if ho.ending(ctx) {
+			if errors.Is(context.Cause(ctx), session.ErrShutdown) {
 				most = ho.hosts.cfg.times.shutdown
 			}
 			bound = k.cancel(most)
@@ -123,12 +122,6 @@ func (ho *host) answer(ctx context.Context, k *talk, before []string, text strin
 			return "", context.Cause(ctx)
 		}
 	}
-}
-
-// ending reports whether the turn ends because the runtime does.
-func (ho *host) ending(ctx context.Context) bool {
-	cause := context.Cause(ctx)
-	return cause != nil && strings.Contains(cause.Error(), "shutting down")
 }
 
 // ended turns the answer to a prompt into the end of the turn.

@@ -70,6 +70,16 @@ func (r *Roots) Allow(outside ...string) {
 	}
 }
 
+// OpenAllowing is Open, with the paths outside that consent was given for; see Allow.
+func OpenAllowing(paths, outside []string) (*Roots, error) {
+	r, err := Open(paths...)
+	if err != nil {
+		return nil, err
+	}
+	r.Allow(outside...)
+	return r, nil
+}
+
 // Close gives the handles back.
 func (r *Roots) Close() {
 	for _, x := range r.list {

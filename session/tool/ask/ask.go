@@ -55,19 +55,19 @@ func (userQuestion) Run(ctx context.Context, call session.ToolCall, out session.
 		Question string            `json:"question"`
 		Options  []protocol.Choice `json:"options"`
 	}
-	if err := json.Unmarshal(call.Arguments, &args); err != nil {
-		return invalid("%v.", err), nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	question := strings.TrimSpace(args.Question)
 	switch n := protocol.CharLen(question); {
 	case n == 0:
-		return invalid("the question is blank."), nil
+		return session.InvalidArguments("ask_user_question", "the question is blank."), nil
 	case n > maxQuestionChars:
-		return invalid("the question has %d characters; at most %d are shown.", n, maxQuestionChars), nil
+		return session.InvalidArguments("ask_user_question", "the question has %d characters; at most %d are shown.", n, maxQuestionChars), nil
 	}
 	options, why := choices(args.Options)
 	if why != "" {
-		return invalid("%s", why), nil
+		return session.InvalidArguments("ask_user_question", "%s", why), nil
 	}
 	answer, err := out.Ask(ctx, question, options)
 	if err != nil {
@@ -106,11 +106,4 @@ func choices(options []protocol.Choice) (checked []protocol.Choice, why string) 
 		checked = append(checked, o)
 	}
 	return checked, ""
-}
-
-func invalid(format string, args ...any) session.ToolResult {
-	return session.ToolResult{
-		Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments,
-		Error: "Invalid arguments for ask_user_question: " + fmt.Sprintf(format, args...),
-	}
 }

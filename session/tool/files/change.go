@@ -21,11 +21,9 @@ import (
 
 // Bounds of what is written and told (docs/protocol/rind-v2.md sections 5 and 9).
 const (
-	maxTextBytes   = 10 << 20
-	maxChangeLines = 120
-	maxChangeChars = 12_000
-	maxDiffBytes   = 64 << 10
-	maxToldText    = 64 << 10 // of each text a change carries whole: they stay in the log for good
+	maxTextBytes = 10 << 20
+	maxDiffBytes = 64 << 10
+	maxToldText  = 64 << 10 // of each text a change carries whole: they stay in the log for good
 )
 
 func tooLarge(format string, args ...any) session.ToolResult {
@@ -54,7 +52,7 @@ func (m *modification) look(ctx context.Context) (*session.ToolResult, error) {
 		if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Missing {
 			return nil, nil
 		}
-		refused, err := refusal(err)
+		refused, err := session.Refused(err)
 		return &refused, err
 	}
 	defer f.Close()
@@ -70,7 +68,7 @@ func (m *modification) look(ctx context.Context) (*session.ToolResult, error) {
 		return refuse(tooLarge("%q has more than %d bytes.", m.path, maxTextBytes))
 	}
 	if why := whyNoText(string(data)); why != "" {
-		return refuse(invalid("%q is %s; only UTF-8 text is changed.", m.path, why))
+		return refuse(notText("%q is %s; only UTF-8 text is changed.", m.path, why))
 	}
 	m.old, m.before, m.info = string(data), string(data), info
 	if place, err := m.r.Resolve(m.path); err == nil {
@@ -107,7 +105,7 @@ func (m *modification) write(ctx context.Context, id session.SessionID, text str
 	created := m.info == nil
 	if text != m.old {
 		if refused, err := m.keep(ctx, id); err != nil || refused != nil {
-			return ended(refused, err)
+			return session.Ended(refused, err)
 		}
 	}
 	place, err := m.r.Resolve(m.path)
@@ -122,7 +120,7 @@ func (m *modification) write(ctx context.Context, id session.SessionID, text str
 		place, err = m.r.WriteFile(m.path, []byte(text), roots.WriteOptions{Since: m.info, Absent: created})
 	}
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	shown := m.r.Show(place)
 	c := compare(shown, m.old, text, created)
@@ -164,24 +162,13 @@ type comparison struct {
 
 func compare(name, before, after string, created bool) comparison {
 	edits := udiff.Lines(before, after)
-	c := comparison{lines: []protocol.DiffLine{}}
-	chars := 0
-	take := func(kind, text string) (n int) {
-		for line := range strings.Lines(text) {
-			n++
-			line = string(trimEnd([]byte(line)))
-			if chars += utf8.RuneCountInString(line); len(c.lines) < maxChangeLines && chars <= maxChangeChars {
-				c.lines = append(c.lines, protocol.DiffLine{Kind: kind, Text: line})
-			} else {
-				chars = maxChangeChars + 1 // nothing behind the first that is left out
-			}
-		}
-		return n
-	}
+	var c comparison
+	var told protocol.ChangeLines
 	for _, e := range edits {
-		c.removed += take("removed", before[e.Start:e.End])
-		c.added += take("added", e.New)
+		c.removed += told.Take("removed", before[e.Start:e.End])
+		c.added += told.Take("added", e.New)
 	}
+	c.lines = told.Told()
 	from := "a/" + name
 	if created {
 		from = "/dev/null"

@@ -41,28 +41,28 @@ type editArgs struct {
 // Run implements session.Tool. Data and meta are those of a modification (change.go).
 func (t editFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	var args editArgs
-	if refused, ok := decode(call, &args); !ok {
-		return refused, nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	switch {
 	case args.Old == nil, args.New == nil:
-		return invalid("Invalid arguments for edit_file: old_str and new_str must be given."), nil
+		return session.InvalidArguments("edit_file", "old_str and new_str must be given."), nil
 	case *args.Old == "":
-		return invalid("Invalid arguments for edit_file: old_str is empty; use write_file to make a file or replace all of it."), nil
+		return session.InvalidArguments("edit_file", "old_str is empty; use write_file to make a file or replace all of it."), nil
 	case *args.Old == *args.New:
-		return invalid("Invalid arguments for edit_file: old_str and new_str are the same."), nil
+		return session.InvalidArguments("edit_file", "old_str and new_str are the same."), nil
 	}
-	r, err := open(call)
+	r, err := roots.OpenAllowing(call.Roots, call.Outside)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer r.Close()
 	m := &modification{r: r, images: t.images, path: args.Path, editor: call.Editor.Files}
 	if refused, err := m.look(ctx); err != nil || refused != nil {
-		return ended(refused, err)
+		return session.Ended(refused, err)
 	}
 	if m.info == nil {
-		return refusal(&roots.PathError{Reason: roots.Missing, Path: args.Path, Text: fmt.Sprintf("There is no file %q.", args.Path)})
+		return session.Refused(&roots.PathError{Reason: roots.Missing, Path: args.Path, Text: fmt.Sprintf("There is no file %q.", args.Path)})
 	}
 	s := seek(m.old, *args.Old)
 	places := s.find(*args.Old, 11)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/roots"
 )
 
 // Bounds of read_file (docs/protocol/rind-v2.md section 9).
@@ -58,20 +59,20 @@ type readArgs struct {
 // Run implements session.Tool. Data is the numbered lines; meta {next_offset, truncated, total_lines, sha256}, null where unknown.
 func (readFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	var args readArgs
-	if refused, ok := decode(call, &args); !ok {
-		return refused, nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	if ctx.Err() != nil {
 		return session.ToolResult{}, context.Cause(ctx)
 	}
-	r, err := open(call)
+	r, err := roots.OpenAllowing(call.Roots, call.Outside)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer r.Close()
 	f, info, err := r.OpenFile(args.Path)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer f.Close()
 	p := &page{
@@ -159,7 +160,7 @@ func (p *page) read(ctx context.Context, f io.Reader) (session.ToolResult, error
 }
 
 func (p *page) binary() session.ToolResult {
-	return invalid("%q is a binary file of %d bytes, not text.", p.path, p.size)
+	return notText("%q is a binary file of %d bytes, not text.", p.path, p.size)
 }
 
 func imageType(head []byte) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/roots"
 )
 
 type writeFile struct{ images session.Images }
@@ -36,40 +37,32 @@ type writeArgs struct {
 // Run implements session.Tool. Data and meta are those of a modification (change.go).
 func (t writeFile) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	var args writeArgs
-	if refused, ok := decode(call, &args); !ok {
-		return refused, nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	path := args.Path
 	switch {
 	case path == nil:
 		path = args.FilePath
 	case args.FilePath != nil && *args.FilePath != *path:
-		return invalid("Invalid arguments for write_file: path and file_path name different files."), nil
+		return session.InvalidArguments("write_file", "path and file_path name different files."), nil
 	}
 	switch {
 	case path == nil:
-		return invalid("Invalid arguments for write_file: path is missing."), nil
+		return session.InvalidArguments("write_file", "path is missing."), nil
 	case args.Content == nil:
-		return invalid("Invalid arguments for write_file: content is missing."), nil
+		return session.InvalidArguments("write_file", "content is missing."), nil
 	case len(*args.Content) > maxTextBytes:
 		return tooLarge("The content has %d bytes; at most %d can be written at once.", len(*args.Content), maxTextBytes), nil
 	}
-	r, err := open(call)
+	r, err := roots.OpenAllowing(call.Roots, call.Outside)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer r.Close()
 	m := &modification{r: r, images: t.images, path: *path, editor: call.Editor.Files}
 	if refused, err := m.look(ctx); err != nil || refused != nil {
-		return ended(refused, err)
+		return session.Ended(refused, err)
 	}
 	return m.write(ctx, call.Session, inStyleOf(m.old, *args.Content))
-}
-
-// ended is the result of a tool that does not go on: refused, or the error.
-func ended(refused *session.ToolResult, err error) (session.ToolResult, error) {
-	if err != nil {
-		return session.ToolResult{}, err
-	}
-	return *refused, nil
 }

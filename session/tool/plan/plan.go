@@ -5,7 +5,6 @@ package plan
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
@@ -40,11 +39,11 @@ func (updatePlan) Run(ctx context.Context, call session.ToolCall, _ session.Prog
 	var args struct {
 		Plan []protocol.PlanStep `json:"plan"`
 	}
-	if err := json.Unmarshal(call.Arguments, &args); err != nil {
-		return invalid("%v.", err), nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	if args.Plan == nil {
-		return invalid("plan is missing."), nil
+		return session.InvalidArguments("update_plan", "plan is missing."), nil
 	}
 	busy := 0
 	for i, s := range args.Plan {
@@ -53,20 +52,14 @@ func (updatePlan) Run(ctx context.Context, call session.ToolCall, _ session.Prog
 			busy++
 		case "pending", "completed", "cancelled":
 		default:
-			return invalid("step %d has the status %q; it is pending, in_progress, completed or cancelled.", i+1, protocol.Prefix(s.Status, 40)), nil
+			return session.InvalidArguments("update_plan", "step %d has the status %q; it is pending, in_progress, completed or cancelled.", i+1, protocol.Prefix(s.Status, 40)), nil
 		}
 		if strings.TrimSpace(s.Step) == "" {
-			return invalid("step %d does not say what is done.", i+1), nil
+			return session.InvalidArguments("update_plan", "step %d does not say what is done.", i+1), nil
 		}
 	}
 	if busy > 1 {
-		return invalid("%d steps are in_progress; at most one is. The plan stays as it was.", busy), nil
+		return session.InvalidArguments("update_plan", "%d steps are in_progress; at most one is. The plan stays as it was.", busy), nil
 	}
 	return session.ToolResult{Data: "Plan updated"}, nil
-}
-
-func invalid(format string, args ...any) session.ToolResult {
-	return session.ToolResult{
-		Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments, Error: "Invalid arguments for update_plan: " + fmt.Sprintf(format, args...),
-	}
 }

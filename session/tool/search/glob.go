@@ -8,6 +8,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/roots"
 )
 
 type glob struct{}
@@ -43,20 +44,20 @@ type found struct {
 // Run implements session.Tool. Data is a list of found, meta {truncated}.
 func (glob) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	args := globArgs{Path: "."}
-	if refused, ok := decode(call, &args); !ok {
-		return refused, nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	if args.Path == "" {
 		args.Path = "."
 	}
 	pattern, err := globPattern(args.Pattern)
 	if err != nil {
-		return invalid("Invalid arguments for glob: %v.", err), nil
+		return session.InvalidArguments("glob", "%v.", err), nil
 	}
 	dir, pattern := based(args.Path, pattern)
-	r, err := open(call)
+	r, err := roots.OpenAllowing(call.Roots, call.Outside)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer r.Close()
 	out := []found{}
@@ -78,7 +79,7 @@ func (glob) Run(ctx context.Context, call session.ToolCall, _ session.Progress) 
 		return nil
 	}}
 	if err := w.walk(r, dir); err != nil && !errors.Is(err, errEnough) {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	return session.ToolResult{Data: out, Meta: map[string]any{"truncated": truncated}}, nil
 }

@@ -49,8 +49,8 @@ type grepArgs struct {
 // Run implements session.Tool. Data is a list of match, meta {truncated}.
 func (g grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 	args := grepArgs{Path: ".", Glob: "**/*"}
-	if refused, ok := decode(call, &args); !ok {
-		return refused, nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	if args.Path == "" {
 		args.Path = "."
@@ -60,28 +60,28 @@ func (g grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress
 	}
 	only, err := globPattern(args.Glob)
 	if err != nil {
-		return invalid("Invalid arguments for grep: %v.", err), nil
+		return session.InvalidArguments("grep", "%v.", err), nil
 	}
 	if !strings.Contains(only, "/") {
 		only = "**/" + only // *.go means in any folder, as elsewhere
 	}
 	s, err := newScan(args.Pattern, results(args.Max))
 	if err != nil {
-		return invalid("Invalid arguments for grep: %v.", err), nil
+		return session.InvalidArguments("grep", "%v.", err), nil
 	}
 	if ctx.Err() != nil {
 		return session.ToolResult{}, context.Cause(ctx)
 	}
-	r, err := open(call)
+	r, err := roots.OpenAllowing(call.Roots, call.Outside)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer r.Close()
 	if !g.secret(args.Path) && !g.secret(args.Glob) {
 		s.leave = g.secret
 	}
 	if err := s.path(ctx, r, args.Path, only); err != nil && !errors.Is(err, errEnough) {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	return session.ToolResult{Data: s.found, Meta: map[string]any{"truncated": s.truncated}}, nil
 }

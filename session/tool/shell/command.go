@@ -67,16 +67,11 @@ func (b *bash) prepare(ctx context.Context, call session.ToolCall, req request) 
 	if b.shell.path == "" {
 		return nil, &session.ToolResult{ErrorType: protocol.ErrInternal, Error: "There is no shell in PATH that could run the command."}, nil
 	}
-	r, err := roots.Open(call.Roots...)
+	r, err := roots.OpenAllowing(call.Roots, call.Outside)
 	if err != nil {
-		e, ok := errors.AsType[*roots.PathError](err)
-		if !ok {
-			return nil, nil, err
-		}
-		status, errorType := e.Outcome()
-		return nil, &session.ToolResult{Status: status, ErrorType: errorType, Error: e.Text}, nil
+		refused, err := session.Refused(err)
+		return nil, &refused, err
 	}
-	r.Allow(call.Outside...)
 	cwd, refused, err := folder(r, req.cwd)
 	if err != nil || refused != nil {
 		r.Close()

@@ -85,7 +85,7 @@ func (f *foreground) detach(ctx context.Context, call session.ToolCall, bg sessi
 	}
 	if refused, err := f.start(call); err != nil || refused != nil {
 		free()
-		return ended(refused, err)
+		return session.Ended(refused, err)
 	}
 	return f.handOff(ctx, bg, spec, free)
 }

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"time"
 
@@ -36,9 +35,8 @@ const (
 )
 
 func invalid(format string, args ...any) *session.ToolResult {
-	return &session.ToolResult{
-		Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments, Error: "Invalid arguments for bash: " + fmt.Sprintf(format, args...),
-	}
+	r := session.InvalidArguments("bash", format, args...)
+	return &r
 }
 
 // readRequest reads the arguments of a call, in either form.

@@ -97,7 +97,7 @@ func (b *bash) Run(ctx context.Context, call session.ToolCall, out session.Progr
 	}
 	f, refused, err := b.prepare(ctx, call, req)
 	if err != nil || refused != nil {
-		return ended(refused, err)
+		return session.Ended(refused, err)
 	}
 	defer f.close()
 	bg, _ := out.(session.Background)
@@ -116,16 +116,9 @@ func (b *bash) Run(ctx context.Context, call session.ToolCall, out session.Progr
 		f.before = b.earlier.Snapshot(ctx, f.roots, roots.DefaultSnapshot)
 	}
 	if refused, err = f.start(call); err != nil || refused != nil {
-		return ended(refused, err)
+		return session.Ended(refused, err)
 	}
 	return f.wait(ctx, bg)
-}
-
-func ended(refused *session.ToolResult, err error) (session.ToolResult, error) {
-	if err != nil {
-		return session.ToolResult{}, err
-	}
-	return *refused, nil
 }
 
 // folder is where the command runs: absolute, inside the roots or consented to.

@@ -111,11 +111,11 @@ func (c create) Run(ctx context.Context, call session.ToolCall, _ session.Progre
 		return session.ToolResult{}, context.Cause(ctx)
 	}
 	var args createArgs
-	if err := json.Unmarshal(call.Arguments, &args); err != nil {
-		return invalid(createName, "%v.", err), nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	if why := args.check(); why != "" {
-		return invalid(createName, "%s", why), nil
+		return session.InvalidArguments(createName, "%s", why), nil
 	}
 	if args.Scope == scopeProject && c.holdsDataRoot(call.Roots[0]) {
 		args.Scope = scopeUser
@@ -143,7 +143,7 @@ func (c create) forProject(ctx context.Context, call session.ToolCall, args *cre
 	workspace := call.Roots[0]
 	r, err := roots.Open(workspace)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer r.Close()
 	w := &writing{r: r, args: args, shelf: projectShelf, images: c.Images, session: call.Session}
@@ -173,7 +173,7 @@ func (c create) forUser(ctx context.Context, args *createArgs) (session.ToolResu
 	}
 	r, err := roots.Open(shelf)
 	if err != nil {
-		return refusal(err)
+		return session.Refused(err)
 	}
 	defer r.Close()
 	w := &writing{r: r, args: args, private: true}

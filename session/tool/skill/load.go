@@ -41,12 +41,12 @@ func (l load) Run(ctx context.Context, call session.ToolCall, _ session.Progress
 	var args struct {
 		Name string `json:"name"`
 	}
-	if err := json.Unmarshal(call.Arguments, &args); err != nil {
-		return invalid("skill", "%v.", err), nil
+	if refused := call.Decode(&args); refused != nil {
+		return *refused, nil
 	}
 	name := strings.ToLower(strings.TrimSpace(args.Name))
 	if name == "" {
-		return invalid("skill", "name is missing."), nil
+		return session.InvalidArguments("skill", "name is missing."), nil
 	}
 	workspace := call.Roots[0]
 	s, ok := l.guide.Skill(workspace, name)
@@ -78,11 +78,4 @@ func (l load) offered(workspace string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text + "."
-}
-
-func invalid(tool, format string, args ...any) session.ToolResult {
-	return session.ToolResult{
-		Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments,
-		Error: "Invalid arguments for " + tool + ": " + fmt.Sprintf(format, args...),
-	}
 }

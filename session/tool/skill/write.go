@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -21,10 +20,8 @@ import (
 )
 
 const (
-	maxOldBytes    = 1 << 20 // of a file that is replaced
-	maxChangeLines = 120
-	maxChangeChars = 12_000
-	maxToldText    = 64 << 10 // of each text a change carries whole: they stay in the log for good
+	maxOldBytes = 1 << 20  // of a file that is replaced
+	maxToldText = 64 << 10 // of each text a change carries whole: they stay in the log for good
 )
 
 // writing is one skill being written.
@@ -45,13 +42,13 @@ func (w *writing) write(ctx context.Context) (session.ToolResult, error) {
 	}
 	created := info == nil
 	if !created && !w.args.Overwrite {
-		return invalid(createName, "the %s skill %s exists already; pass overwrite=true to replace it.", w.args.Scope, w.args.Name), nil
+		return session.InvalidArguments(createName, "the %s skill %s exists already; pass overwrite=true to replace it.", w.args.Scope, w.args.Name), nil
 	}
 	old, text := "", w.args.text()
 	if !created {
 		var refused *session.ToolResult
 		if old, info, refused, err = w.read(path); err != nil || refused != nil {
-			return ended(refused, err)
+			return session.Ended(refused, err)
 		}
 	}
 	place, err := w.r.Resolve(path)
@@ -74,7 +71,7 @@ func (w *writing) write(ctx context.Context) (session.ToolResult, error) {
 		return res, nil
 	}
 	if refused, err := w.keep(ctx, created, old); err != nil || refused != nil {
-		return ended(refused, err)
+		return session.Ended(refused, err)
 	}
 	o := roots.WriteOptions{Since: info, Absent: created}
 	if w.private {
@@ -126,7 +123,7 @@ func (w *writing) read(path string) (string, fs.FileInfo, *session.ToolResult, e
 			Status: protocol.ToolRejected, ErrorType: protocol.ErrTooLarge, Error: fmt.Sprintf("%q has more than %d bytes; it is not replaced.", path, maxOldBytes),
 		}, nil
 	case !utf8.Valid(data):
-		refused := invalid(createName, "%q is not UTF-8 text; it is not replaced.", path)
+		refused := session.InvalidArguments(createName, "%q is not UTF-8 text; it is not replaced.", path)
 		return "", nil, &refused, nil
 	}
 	return string(data), info, nil, nil
@@ -150,15 +147,7 @@ func (w *writing) keep(ctx context.Context, created bool, old string) (*session.
 	}, nil
 }
 
-// ended is the result of a call that does not go on: refused, or the error.
-func ended(refused *session.ToolResult, err error) (session.ToolResult, error) {
-	if err != nil {
-		return session.ToolResult{}, err
-	}
-	return *refused, nil
-}
-
-// refused is refusal, for a path the model did not choose: what leads elsewhere is said in its own words.
+// refused is session.Refused, for a path the model did not choose: what leads elsewhere is said in its own words.
 func (w *writing) refused(path string, err error) (session.ToolResult, error) {
 	if e, ok := errors.AsType[*roots.PathError](err); ok && e.Reason == roots.Outside {
 		return session.ToolResult{
@@ -166,17 +155,7 @@ func (w *writing) refused(path string, err error) (session.ToolResult, error) {
 			Error: fmt.Sprintf("%q leads through a link to another place; skills are not written there.", path),
 		}, nil
 	}
-	return refusal(err)
-}
-
-// refusal is the result for a path that cannot be used; an error that is none of the path's comes back as it is.
-func refusal(err error) (session.ToolResult, error) {
-	e, ok := errors.AsType[*roots.PathError](err)
-	if !ok {
-		return session.ToolResult{}, err
-	}
-	status, errorType := e.Outcome()
-	return session.ToolResult{Status: status, ErrorType: errorType, Error: e.Text}, nil
+	return session.Refused(err)
 }
 
 func unwritable(path string, err error) session.ToolResult {
@@ -193,7 +172,7 @@ func unwritable(path string, err error) session.ToolResult {
 
 // change is what is told of the file, bounded as every change is (docs/protocol/rind-v2.md section 5).
 func change(abs, old, text string, created bool) protocol.FileChange {
-	ch := protocol.FileChange{FilePath: filepath.ToSlash(abs), Lines: []protocol.DiffLine{}}
+	ch := protocol.FileChange{FilePath: filepath.ToSlash(abs)}
 	ch.More.MIME, ch.More.Created, ch.More.After = "text/markdown", created, digest(text)
 	if !created {
 		ch.More.Before = digest(old)
@@ -203,23 +182,12 @@ func change(abs, old, text string, created bool) protocol.FileChange {
 			ch.More.OldText = &old
 		}
 	}
-	chars := 0
-	take := func(kind, text string) (n int) {
-		for line := range strings.Lines(text) {
-			n++
-			line = strings.TrimRight(line, "\r\n")
-			if chars += utf8.RuneCountInString(line); len(ch.Lines) < maxChangeLines && chars <= maxChangeChars {
-				ch.Lines = append(ch.Lines, protocol.DiffLine{Kind: kind, Text: line})
-			} else {
-				chars = maxChangeChars + 1 // nothing behind the first that is left out
-			}
-		}
-		return n
-	}
+	var told protocol.ChangeLines
 	for _, e := range udiff.Lines(old, text) {
-		ch.More.Removed += take("removed", old[e.Start:e.End])
-		ch.More.Added += take("added", e.New)
+		ch.More.Removed += told.Take("removed", old[e.Start:e.End])
+		ch.More.Added += told.Take("added", e.New)
 	}
+	ch.Lines = told.Told()
 	return ch
 }
 

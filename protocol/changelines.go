@@ -1,0 +1,32 @@
+package protocol
+
+import "strings"
+
+// Bounds of the lines of a FileChange (docs/protocol/rind-v2.md section 5).
+const (
+	maxChangeLines = 120
+	maxChangeChars = 12_000
+)
+
+// ChangeLines gathers the lines a FileChange tells. The zero value is ready.
+type ChangeLines struct {
+	lines []DiffLine
+	chars int
+	full  bool
+}
+
+// Take adds a text line by line, without line ends, and returns how many lines it has. Behind the first line that is too much none is told.
+func (c *ChangeLines) Take(kind, text string) (n int) {
+	for line := range strings.Lines(text) {
+		n++
+		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		c.chars += CharLen(line)
+		if c.full = c.full || len(c.lines) == maxChangeLines || c.chars > maxChangeChars; !c.full {
+			c.lines = append(c.lines, DiffLine{Kind: kind, Text: line})
+		}
+	}
+	return n
+}
+
+// Told are the lines, never nil.
+func (c *ChangeLines) Told() []DiffLine { return append([]DiffLine{}, c.lines...) }

@@ -28,8 +28,14 @@ type serving struct {
 
 func serveHTTP(t *testing.T, root string, flags ...string) *serving {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], append([]string{"serve", "--port", "0", "--auth", "none", "--cwd", root}, flags...)...)
-	cmd.Env = []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + root, "PATH=" + os.Getenv("PATH")}
+	return serveWith(t, []string{"RIND_HOME=" + root}, append([]string{"--port", "0", "--auth", "none", "--cwd", root}, flags...)...)
+}
+
+// serveWith starts a child that serves, with its flags and what its environment has beside the path.
+func serveWith(t *testing.T, env []string, flags ...string) *serving {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], append([]string{"serve"}, flags...)...)
+	cmd.Env = append(env, "RIND_TEST_CHILD=1", "PATH="+os.Getenv("PATH"))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -58,8 +58,8 @@ var connects = map[string]*regexp.Regexp{
 
 const module = "github.com/rind-dev/rind"
 
-// testRooms are packages that only tests import (internal/archtest holds them to it).
-var testRooms = []string{"fixtures", "internal", "session/provider/providertest", "session/store/storetest", "session/tool/tooltest"}
+// testRooms are packages that only tests import (internal/archtest holds them to it), and the example clients.
+var testRooms = []string{"docs/clients", "fixtures", "internal", "session/provider/providertest", "session/store/storetest", "session/tool/tooltest"}
 
 // TestEveryPlaceThatConnectsHasItsRowInThePrivacyPage reads the code: what can connect is in the table above, and its row in the page.
 func TestEveryPlaceThatConnectsHasItsRowInThePrivacyPage(t *testing.T) {

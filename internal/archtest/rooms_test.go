@@ -91,6 +91,7 @@ var rooms = []room{
 		third: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/term", "golang.org/x/sys", "golang.org/x/tools/txtar"},
 	},
 
+	{path: "docs/clients/go"}, // to be read and copied from: nothing of ours
 	{path: "fixtures", third: doubles, testOnly: true},
 	{
 		path: "internal/testkit", ours: append([]string{"protocol/*", "session/*", "dispatcher"}, ground...),

@@ -33,7 +33,7 @@ fuzz:
 
 # The goals of docs/performance.md as ratios within this run, then the benchmarks of each package.
 bench:
-	go test -count=1 -timeout 20m -run '^(TestReport|TestLongSessions|TestManySessions)$$' ./internal/bench -report -v | grep -v '^\(===\|---\|PASS\|ok\)'
+	go test -count=1 -timeout 20m -run '^(TestReport|TestLongSessions|TestManySessions|TestServe)$$' ./internal/bench -report -v | grep -v '^\(===\|---\|PASS\|ok\)'
 	go test -run '^$$' -bench . -benchmem ./...
 
 # Rewrites the golden files of every package that has an -update flag. Read the difference like code.

@@ -188,11 +188,11 @@ func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 		if run == nil && !s.stopping {
 			s.enqueue(turn, req) // before the answer: whoever is answered may ask for the next one, which stands behind it
 		}
-		e := &sent.entries[first]
-		s.accepted(req, acc, Accepted{Turn: turn, Seq: e.Seq, Time: e.Time}, nil)
 		if run != nil {
 			go run.work()
 		}
+		e := &sent.entries[first]
+		s.accepted(req, acc, Accepted{Turn: turn, Seq: e.Seq, Time: e.Time}, nil)
 	})
 }
 

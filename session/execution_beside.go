@@ -328,6 +328,7 @@ func (run *besideRun) clean(r CancelRequest) {
 	if r.Given {
 		reason = &r.Reason
 	}
+	late := "provider cleanup timed out after " + limit.String()
 	result := make(chan string, 1)
 	go func() {
 		defer func() {
@@ -336,11 +337,14 @@ func (run *besideRun) clean(r CancelRequest) {
 				result <- "Provider crashed"
 			}
 		}()
-		if err := hook.Cancel(ctx, run.turn, reason); err != nil {
+		switch err := hook.Cancel(ctx, run.turn, reason); {
+		case ctx.Err() != nil: // it gave up because its time was over, whatever it says of that
+			result <- late
+		case err != nil:
 			result <- run.words(err)
-			return
+		default:
+			result <- ""
 		}
-		result <- ""
 	}()
 	go func() { // ends with the hook or its time
 		defer cancel()
@@ -348,7 +352,11 @@ func (run *besideRun) clean(r CancelRequest) {
 		select {
 		case text = <-result:
 		case <-ctx.Done():
-			text = "provider cleanup timed out after " + limit.String()
+			text = late
+			select {
+			case text = <-result: // it came in time, and this goroutine was late
+			default:
+			}
 		}
 		s.post(func() { end(text) })
 	}()

@@ -129,38 +129,39 @@ var capabilities = []string{
 	"rind/input-fate", "rind/goals", "rind/tasks", "rind/backgrounds", "rind/auth", "rind/executions",
 }
 
-// session finds the session a request is for: named, or the connection's current one.
-func (k *call) session() (*session.Session, error) {
+// session finds the session a request is for: named, or the connection's current one. Until close is called it stays open, whatever
+// becomes idle meanwhile.
+func (k *call) session() (s *session.Session, close func(), err error) {
 	var t rindv2.Target
 	if err := t.Read(k.params); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	k.c.mu.Lock()
 	cur, lost := k.c.current, k.c.lostCurrent
 	k.c.mu.Unlock()
 	switch {
 	case cur != nil && (t.SessionID == "" || t.SessionID == cur.ID):
-		return cur, nil
+		return cur, func() {}, nil
 	case t.SessionID == "" && lost != "":
-		return nil, rindv2.SessionNotFound(lost)
+		return nil, nil, rindv2.SessionNotFound(lost)
 	case t.SessionID == "":
-		return nil, rindv2.SessionRequired()
+		return nil, nil, rindv2.SessionRequired()
 	}
-	s, err := k.c.d.cfg.Sessions.Open(context.Background(), t.SessionID)
-	if err != nil {
-		return nil, err
+	if s, err = k.c.d.cfg.Sessions.Open(context.Background(), t.SessionID); err != nil {
+		return nil, nil, err
 	}
-	s.Close() // the reference holds until the session has nothing to do; what is asked next is in its mailbox before
-	return s, nil
+	return s, s.Close, nil
 }
 
-// with runs f with the request's session; an error is the answer.
+// with runs f with the request's session; an error is the answer. What f asks of the session, it asks before it returns: then the session
+// may go as soon as it has done that.
 func (k *call) with(f func(s *session.Session)) {
-	s, err := k.session()
+	s, close, err := k.session()
 	if err != nil {
 		k.fail(err)
 		return
 	}
+	defer close()
 	f(s)
 }
 

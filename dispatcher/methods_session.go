@@ -151,16 +151,20 @@ func sessionSwitch(k *call, p *rindv2.Named) {
 }
 
 func sessionFork(k *call, p *rindv2.ForkParams) {
-	k.with(func(s *session.Session) {
-		k.background(func() {
-			f, err := s.Fork(context.Background(), p.BeforeMessageID)
-			if err != nil {
-				k.fail(err)
-				return
-			}
-			defer f.Close()
-			k.ok(rindv2.Forked{SessionID: f.ID, ForkedFrom: s.ID})
-		})
+	s, close, err := k.session()
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	k.background(func() {
+		defer close()
+		f, err := s.Fork(context.Background(), p.BeforeMessageID)
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		defer f.Close()
+		k.ok(rindv2.Forked{SessionID: f.ID, ForkedFrom: s.ID})
 	})
 }
 

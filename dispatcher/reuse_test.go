@@ -3,6 +3,7 @@ package dispatcher_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -46,5 +47,23 @@ func TestAnIdCanBeUsedAgainAsSoonAsItsAnswerIsRead(t *testing.T) {
 			t.Errorf("answers %s", client.said.Bytes())
 		}
 		p.end()
+	})
+}
+
+// A session that no connection has as current or follows is opened for each request, and gone again behind it.
+func TestASessionThatNobodyHoldsIsFoundByEveryRequest(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := launch(t, newWorld(), "one", `[{"text":"Hello."}]`, "")
+		defer p.end()
+		c := p.connect(env)
+		id := c.hello()
+		c.call("session/prompt", `{"input":"hi"}`)
+		c.call("session/new", "")
+		c.call("session/unsubscribe", fmt.Sprintf(`{"session_id":%q}`, id))
+		for range 200 {
+			c.call("session/replay", fmt.Sprintf(`{"session_id":%q,"after_cursor":0}`, id))
+			c.call("rind/goal/get", fmt.Sprintf(`{"session_id":%q}`, id))
+		}
+		c.call("session/fork", fmt.Sprintf(`{"session_id":%q}`, id))
 	})
 }

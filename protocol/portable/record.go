@@ -13,11 +13,9 @@ import (
 type Record struct {
 	Context
 	x         Execution
-	accepted  bool
 	updated   time.Time
 	messages  []string
 	artifacts []Artifact
-	open      *Action // the newest action without an answer
 }
 
 // NewRecord begins the record of an execution.
@@ -42,7 +40,6 @@ func (r *Record) Apply(e *protocol.Entry, b protocol.Body) {
 	switch b := b.(type) {
 	case *protocol.TurnAccepted:
 		m := &b.More
-		r.accepted = true
 		r.Provider, r.x.ProviderID, r.x.Input = m.Provider, m.Provider, m.Input
 		if len(m.Config) > 0 {
 			r.x.EffectiveConfig = m.Config
@@ -62,14 +59,11 @@ func (r *Record) Apply(e *protocol.Entry, b protocol.Body) {
 			r.messages = append(r.messages, b.Content)
 		}
 	case *protocol.ApprovalRequested:
-		a := approval(&r.Context, e, b)
-		r.ask(&a, AwaitingApproval, e.Time)
+		r.move(AwaitingApproval, e.Time)
 	case *protocol.UserQuestionRequested:
-		a := question(&r.Context, e, b)
-		r.ask(&a, AwaitingInput, e.Time)
+		r.move(AwaitingInput, e.Time)
 	case *protocol.ApprovalResolved, *protocol.UserQuestionAnswered:
 		if e.PortableCount > 0 {
-			r.open = nil
 			r.move(Running, e.Time)
 		}
 	case *protocol.FileChange:
@@ -101,13 +95,7 @@ func (r *Record) move(state string, at time.Time) {
 	r.x.UpdatedAt = FormatTime(at)
 }
 
-func (r *Record) ask(a *Action, state string, at time.Time) {
-	r.open = a
-	r.move(state, at)
-}
-
 func (r *Record) end(state string, at time.Time) {
-	r.open = nil
 	r.x.EndedAt = FormatTime(at)
 	r.move(state, at)
 }
@@ -117,7 +105,6 @@ func (r *Record) Cancelling(since time.Time) {
 	if r.Ended() {
 		return
 	}
-	r.open = nil
 	if since.Before(r.updated) {
 		since = r.updated
 	}
@@ -127,9 +114,6 @@ func (r *Record) Cancelling(since time.Time) {
 // Text is the text of the turn so far: its messages, joined by blank lines.
 func (r *Record) Text() string { return strings.Join(r.messages, "\n\n") }
 
-// Accepted reports whether the turn is an execution at all: one that only compacts is none.
-func (r *Record) Accepted() bool { return r.accepted }
-
 // Ended reports whether the execution has its end.
 func (r *Record) Ended() bool { return r.x.EndedAt != "" }
 
@@ -138,6 +122,3 @@ func (r *Record) Execution() Execution { return r.x }
 
 // Artifacts lists what was made, in order.
 func (r *Record) Artifacts() []Artifact { return append([]Artifact{}, r.artifacts...) }
-
-// Awaiting is the action that waits for an answer, nil when none does.
-func (r *Record) Awaiting() *Action { return r.open }

@@ -35,7 +35,6 @@ type Server struct {
 	fallback *Reply
 	strict   bool
 	requests []Request
-	refused  []error
 	conns    map[net.Conn]bool
 	accepted int
 	changed  chan struct{} // closed, and made anew, when requests or conns change
@@ -56,13 +55,6 @@ func NewServer(t testing.TB, script ...Reply) *Server {
 
 // URL is the address of the server, without a path: http://127.0.0.1:PORT.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
-
-// Then adds replies to the end of the script.
-func (s *Server) Then(replies ...Reply) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.script = append(s.script, replies...)
-}
 
 // Always is the reply of requests beyond the end of the script; without it they get status 500.
 func (s *Server) Always(r Reply) {
@@ -85,13 +77,6 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Refused returns what Strict said of the requests it refused.
-func (s *Server) Refused() []error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.refused)
-}
-
 // Open counts the connections that are open; Accepted all there ever were.
 func (s *Server) Open() int {
 	s.mu.Lock()
@@ -109,11 +94,6 @@ func (s *Server) Accepted() int {
 // AwaitRequests returns once n requests have come; false if they have not within d.
 func (s *Server) AwaitRequests(n int, d time.Duration) bool {
 	return s.await(d, func() bool { return len(s.requests) >= n })
-}
-
-// AwaitAccepted returns once n connections were made; false if they were not within d.
-func (s *Server) AwaitAccepted(n int, d time.Duration) bool {
-	return s.await(d, func() bool { return s.accepted >= n })
 }
 
 // AwaitClosed returns once no connection is open; false if one still is after d.
@@ -219,7 +199,6 @@ func (s *Server) next(r Request) Reply {
 	s.signal()
 	if s.strict && r.Method == http.MethodPost {
 		if err := Strict(r.Body); err != nil {
-			s.refused = append(s.refused, err)
 			return JSON(http.StatusBadRequest, fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error"}}`, "strict: "+err.Error()))
 		}
 	}

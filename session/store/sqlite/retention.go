@@ -49,7 +49,10 @@ func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 			return nil
 		}
 	}
-	return s.shrink(ctx)
+	if err := s.shrink(ctx); err != nil {
+		s.opt.Log.Warn("bytes of a deleted session: given back with the next deletion", "path", s.path, "err", err)
+	}
+	return nil
 }
 
 // goneMark begins the names of sessions that are deleted and have entries still. No other id begins so.

@@ -3,6 +3,7 @@
 FUZZTIME    ?= 60s
 CHAOSROUNDS ?= 10
 CHAOSKILLS  ?= 200
+CHAOSHTTP   ?= 100
 CHAOSLOAD   ?= 30s
 ARGS        ?= --help
 
@@ -41,10 +42,11 @@ golden:
 	@grep -rlE --include='*_test.go' 'flag\.Bool\("update"' . | xargs -r -n1 dirname | sort -u | \
 	while read -r dir; do echo "== $$dir"; go test -count=1 "$$dir" -update || exit 1; done
 
-# Tests named TestChaos… play faults at random; `make test` runs each once, with a few kills; this is 200 kills of each, and two processes
+# Tests named TestChaos… play faults at random; `make test` runs each once, with a few kills; this is 200 kills of each, 100 of `rind serve`, and two processes
 # at work on one store for CHAOSLOAD. CHAOSROUNDS=20 CHAOSKILLS=600 makes it 1,000 kills in all.
 chaos:
-	go test -run '^TestChaos' -skip '^TestChaos(Tools|Processes)' -count=$(CHAOSROUNDS) -timeout 60m ./...
+	go test -run '^TestChaos' -skip '^TestChaos(Tools|Processes|HTTP)' -count=$(CHAOSROUNDS) -timeout 60m ./...
+	go test -run '^TestChaosHTTP' -count=1 -timeout 60m -v ./cmd/rind -httpkills $(CHAOSHTTP)
 	go test -run '^TestChaosTools' -count=1 -timeout 60m -v ./cmd/rind -built -kills $(CHAOSKILLS)
 	go test -run '^TestChaosProcesses' -count=1 -timeout 60m -v ./cmd/rind -load $(CHAOSLOAD)
 

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -149,5 +152,52 @@ func TestSecretsInAProvidersErrorAreMaskedOnLines(t *testing.T) {
 			}
 		}
 		p.end()
+	})
+}
+
+// Section 10: what stood in line when its process ended is started, in its order, by the process an editor works with, once that
+// comes to hold the conversation; opening and reading it starts nothing.
+func TestWhatAProcessLeftInLineIsStartedByTheEditorsNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		a := executing(t, w, "a")
+		a.all.SetExecutions(session.ExecutionOptions{Running: 1})
+		c := a.connect(rindv2.Rind)
+		c.hello()
+		conv := made(c)
+		running := execute(c, conv, "script", `{"steps":[{"sleepMs":3600000}]}`)
+		ids := []string{execute(c, conv, "agent", `{}`), execute(c, conv, "mock", `{}`), execute(c, conv, "agent", `{}`)}
+		synctest.Wait()
+		a.end()
+
+		b := executing(t, w, "b")
+		d := b.connect(rindv2.Rind)
+		d.hello()
+		state := func(id string) string {
+			return d.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id)).text("state")
+		}
+		for _, id := range ids {
+			if s := state(id); s != "queued" {
+				t.Errorf("by reading it became %s", s)
+			}
+		}
+		fresh := execute(d, conv, "agent", `{}`)
+		time.Sleep(time.Second) // of the bubble: all of them have ended
+		var began []string
+		for _, e := range b.entries(d.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id")) {
+			if id := "exec_" + string(e.Turn); e.Kind == protocol.KindTurnStarted && (id == ids[0] || id == ids[2] || id == fresh) {
+				began = append(began, id)
+			}
+		}
+		if want := []string{ids[0], ids[2], fresh}; !slices.Equal(began, want) {
+			t.Errorf("of the serial lane began %v, want %v", began, want)
+		}
+		if s := state(running); s != "cancelled" {
+			t.Errorf("what had started is %s", s)
+		}
+		if s := state(ids[1]); s != "succeeded" {
+			t.Errorf("the one beside them is %s", s)
+		}
+		b.end()
 	})
 }

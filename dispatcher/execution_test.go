@@ -21,11 +21,11 @@ import (
 func executing(t failer, w *world, instance string) *process {
 	t.Helper()
 	p := launch(t, w, instance, `[{"text":"hi"}]`, "")
-	p.d = dispatcher.New(dispatcher.Config{
-		Sessions: p.all, Workspace: "/w", Version: "0.0.0", Executions: executions.New(executions.Config{Sessions: p.all, Version: "0.0.0", Providers: []executions.Provider{
-			executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0"), executions.Fixture("0.0.0"),
-		}}),
-	})
+	commands := executions.New(executions.Config{Sessions: p.all, Version: "0.0.0", Providers: []executions.Provider{
+		executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0"), executions.Fixture("0.0.0"),
+	}})
+	commands.Adopt(time.Hour)
+	p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Executions: commands})
 	return p
 }
 

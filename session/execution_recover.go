@@ -36,9 +36,13 @@ func (ss *Sessions) RecoverExecutions(ctx context.Context, r Recovery) error {
 	if err != nil {
 		return err
 	}
-	ss.recovery.Store(&r)
+	ss.AdoptExecutions(r)
 	return nil
 }
+
+// AdoptExecutions looks after sessions whose lease this process takes from now on, and looks for none itself: what a process that is gone left
+// in line there is started, and what it left open is closed.
+func (ss *Sessions) AdoptExecutions(r Recovery) { ss.recovery.Store(&r) }
 
 // recoverAll closes what is to be closed in all sessions and returns what is to be started, also with an error: it has to be.
 func (ss *Sessions) recoverAll(ctx context.Context, r *Recovery) (again []*renewal, err error) {

@@ -89,6 +89,7 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 	}
 	defer p.close()
 	cfg := p.served()
+	cfg.Executions.Adopt(requeueWithin)
 	cfg.Latest = f.latest && f.session == ""
 	if f.session != "" {
 		if !protocol.ValidSessionID(f.session) {

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -18,6 +19,8 @@ import (
 	"testing"
 	"time"
 )
+
+var httpKills = flag.Int("httpkills", 5, "how often TestChaosHTTPKilledUnderSixteenExecutions kills the runtime")
 
 // serving is a child that serves HTTP on a data root.
 type serving struct {
@@ -105,10 +108,11 @@ func (s *serving) events(id string) (events []toldEvent, err error) {
 }
 
 // TestChaosHTTPKilledUnderSixteenExecutions kills `rind serve` under sixteen executions again and again: what was told of an execution never
-// changes, its numbers are contiguous, it ends once, and the same start with the same key creates nothing twice. `make chaos` repeats it.
+// changes, its numbers are contiguous, it ends once, and the same start with the same key creates nothing twice. `make chaos` kills 100 times.
 func TestChaosHTTPKilledUnderSixteenExecutions(t *testing.T) {
 	root := t.TempDir()
-	const rounds, beside = 5, 16
+	const beside = 16
+	rounds := *httpKills
 	var conversation struct{ ID string }
 	ids := map[string]string{}    // execution by key
 	told := map[string][]string{} // events by execution

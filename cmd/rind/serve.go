@@ -20,6 +20,9 @@ import (
 	"github.com/rind-dev/rind/session/roots"
 )
 
+// requeueWithin is how old an execution may be that waited for its start when its process ended, to be started by another one.
+const requeueWithin = time.Hour
+
 // serveFlags are those of docs/protocol/portable-2026-09-02.md section 1.
 type serveFlags struct {
 	common
@@ -62,7 +65,7 @@ func serveCommand(std *streams) *cobra.Command {
 	fl.IntVar(&f.running, "max-running", 256, "executions that run at one time; others wait in line")
 	fl.DurationVar(&f.cleanup, "cleanup-timeout", 10*time.Second, "bound of a provider's cleanup after a cancel, 100ms to 10m")
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "how long a graceful stop waits for running executions")
-	fl.DurationVar(&f.requeue, "requeue-within", time.Hour, "executions that waited for their start when the runtime stopped are started if they are not older")
+	fl.DurationVar(&f.requeue, "requeue-within", requeueWithin, "executions that waited for their start when the runtime stopped are started if they are not older")
 	fl.BoolVar(&f.debug, "debug", false, "write the log to standard error as well")
 	return cmd
 }

@@ -10,7 +10,15 @@ import (
 
 // Recover works off executions whose process is gone (docs/protocol/portable-2026-09-02.md section 10). Call it before anybody can ask.
 func (c *Commands) Recover(ctx context.Context, within time.Duration) error {
-	return c.cfg.Sessions.RecoverExecutions(ctx, session.Recovery{
+	return c.cfg.Sessions.RecoverExecutions(ctx, c.recovery(within))
+}
+
+// Adopt does the same with the conversations this process comes to hold, each when it takes its lease, and does not look for them: for a
+// process that is not there for executions alone.
+func (c *Commands) Adopt(within time.Duration) { c.cfg.Sessions.AdoptExecutions(c.recovery(within)) }
+
+func (c *Commands) recovery(within time.Duration) session.Recovery {
+	return session.Recovery{
 		Within: within,
 		Request: func(provider, input string, config json.RawMessage, capabilities []string) (session.ExecutionRequest, bool) {
 			p := c.provider(provider)
@@ -22,7 +30,7 @@ func (c *Commands) Recover(ctx context.Context, within time.Duration) error {
 			}
 			return c.request(p, input, config, capabilities), true
 		},
-	})
+	}
 }
 
 // request is what the sessions are asked for.

@@ -157,7 +157,7 @@ func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
 	id := ref.ID
 	f := &follow{out: c.out, s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, caps, c.isOwn)}
 	f.teller.Spent(v.Cost)
-	f.teller.Terminal = c.terminal
+	f.teller.Terminal, f.teller.Commands = c.terminal, c.commands()
 	c.hideTerminals(id)
 	f.bell = v.Follow(c.out.Ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
 		go c.discarded(id) // not on the session's goroutine, which ends with this

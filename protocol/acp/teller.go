@@ -46,6 +46,8 @@ type Teller struct {
 	Own func(protocol.TurnID) bool
 	// Terminal reports whether a call runs in a terminal of this client, and whether the client was shown it and shows it still. May be nil.
 	Terminal func(callID string) (open, shown bool)
+	// Commands are ours, to which those of a hosted agent come.
+	Commands []Command
 
 	replay bool // history: whole messages, no progress, nobody is asked
 	knows  bool // the client knows calls from before where it is told from

@@ -39,7 +39,7 @@ func init() { // a table that refers to functions which read it
 		protocol.KindFileChange:                {"", fileChange}, // its diff goes with the result
 		protocol.KindToolResult:                {ToolCallUpdate, toolResult},
 		protocol.KindNotice:                    {NoticeUpdate, notice},
-		protocol.KindCommandsChanged:           {CommandsUpdate, nil},
+		protocol.KindCommandsChanged:           {CommandsUpdate, commandsChanged},
 		protocol.KindQueuedInputDelivered:      {UserChunk, inputDelivered},
 		protocol.KindQueuedInputReturned:       {"", inputReturned}, // the answer names it
 		protocol.KindContextCompacted:          {CompactionUpdate, compacted},
@@ -318,6 +318,25 @@ func settingsChanged(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) 
 		return dst
 	}
 	return append(dst, Told{Settings: b.(*protocol.SessionSettingsChanged)})
+}
+
+// commandsChanged tells what can be called now: ours, then what a hosted agent offers beside. Of two with one name ours is the one that runs.
+func commandsChanged(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
+	var theirs []json.RawMessage
+	if t.replay || json.Unmarshal(b.(*protocol.CommandsChanged).More.Data, &theirs) != nil {
+		return dst
+	}
+	all, names := []Command{}, map[string]bool{}
+	for _, c := range t.Commands {
+		all, names[c.Name] = append(all, c), true
+	}
+	for _, raw := range theirs { // one that cannot be read costs only itself
+		var c Command
+		if json.Unmarshal(raw, &c) == nil && c.Name != "" && !names[c.Name] {
+			all, names[c.Name] = append(all, c), true
+		}
+	}
+	return append(dst, Told{Update: Commands(all)})
 }
 
 func renamed(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {

@@ -19,7 +19,7 @@ func TestEveryKindOfEntryIsToldAsTheCatalogueSays(t *testing.T) {
 		if want := k.Info().ACP; row.update != want {
 			t.Errorf("%s is told as %q, the catalogue says %q", k, row.update, want)
 		}
-		if row.tell == nil && row.update != "" && k != protocol.KindCommandsChanged {
+		if row.tell == nil && row.update != "" {
 			t.Errorf("%s is to be told as %s and is not", k, row.update)
 		}
 	}
@@ -221,5 +221,22 @@ func TestTheCostToldIsThatOfTheSessionHoweverItIsTold(t *testing.T) {
 	unknown := NewTeller("s1", "/w", ClientCapabilities{}, nil)
 	if got := last(unknown.Tell(nil, l.entries[2:3], false)); strings.Contains(got, "cost") {
 		t.Errorf("without a price: %s", got)
+	}
+}
+
+func TestTheCommandsOfAHostedAgentComeBehindOurs(t *testing.T) {
+	b := &protocol.CommandsChanged{}
+	b.More.Data = json.RawMessage(`[{"name":"status","description":"theirs"},7,{"name":"review","description":"Review it","input":{"hint":"what"}},{"name":""}]`)
+	l := (&log{t: t}).add(b)
+	tell := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+	tell.Commands = []Command{{Name: "status", Description: "ours"}}
+	told := tell.Tell(nil, l.entries, false)
+	const want = `{"sessionUpdate":"available_commands_update","availableCommands":[{"name":"status","description":"ours"},{"name":"review","description":"Review it","input":{"hint":"what"}}]}`
+	if len(told) != 1 || string(told[0].Update) != want {
+		t.Errorf("%+v", told)
+	}
+	tell.Replay(false)
+	if told := tell.Tell(nil, l.entries, false); len(told) > 0 {
+		t.Errorf("a replay tells %s", told[0].Update)
 	}
 }

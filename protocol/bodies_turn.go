@@ -26,6 +26,7 @@ type Part struct {
 	URI  string `json:"uri,omitempty"`
 	Text string `json:"text,omitempty"`
 	Data []byte `json:"data,omitempty"`
+	Size int64  `json:"size,omitempty"` // bytes of what a resource_link names; 0 for unknown
 }
 
 // SystemMessage is a transient system message of one turn (docs/protocol/rind-v2.md section 4.3).

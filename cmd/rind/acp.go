@@ -92,7 +92,7 @@ func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error 
 	d := acp.New(acp.Config{
 		Sessions: cfg.Sessions, Version: cfg.Version, Log: cfg.Log, ErrorID: cfg.ErrorID, Resolve: cfg.Resolve, Policy: cfg.Policy, Undo: cfg.Undo,
 		Guide: cfg.Guide, Images: p.takesImages, Servers: p.servers,
-		DataRoot: cfg.DataRoot, MaxLine: o.maxLine, Unstable: o.unstable, Draft: o.draft,
+		DataRoot: cfg.DataRoot, FileSize: sizeWithin, MaxLine: o.maxLine, Unstable: o.unstable, Draft: o.draft,
 		ClientFiles:    func() bool { set, err := p.settings(); return err == nil && set.ClientFiles() == "auto" },
 		ClientTerminal: func() bool { set, err := p.settings(); return err == nil && set.ClientTerminal() == "auto" },
 		Trust: func(workspace string) ([]string, error) {
@@ -104,6 +104,21 @@ func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error 
 		p.log.Warn("graceful end", "err", err)
 	}
 	return nil
+}
+
+// sizeWithin is the size of a regular file in one of the folders.
+func sizeWithin(folders []string, path string) (int64, bool) {
+	for _, folder := range folders {
+		f, err := openFile(folder, path)
+		if err != nil {
+			continue
+		}
+		defer f.Close()
+		if info, err := f.Stat(); err == nil {
+			return info.Size(), true
+		}
+	}
+	return 0, false
 }
 
 // takesImages reports whether the settings name a model that takes images.

@@ -46,14 +46,6 @@ func TestACommandThatWritesWithoutEndCostsABoundedAmount(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			root := chaosRoot(t, `{"turns":[{"steps":[{"call":{"id":"c","name":"bash","arguments":{`+c.arguments+`}}},{"finish":"tool_calls"},{"text":"Done."}]}]}`)
-			settings := filepath.Join(root, "settings.json")
-			text, err := os.ReadFile(settings)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(settings, []byte(strings.Replace(string(text), "{", `{"approvalMode":"full",`, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
 			path, env := program(t)
 			s := spawn(t, path, filepath.Join(root, "ws"), append(env, "RIND_HOME="+root, "HOME="+root, "PATH="+os.Getenv("PATH")))
 			s.send(1, "initialize", map[string]any{"client_capabilities": []string{}})

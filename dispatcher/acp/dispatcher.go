@@ -42,6 +42,9 @@ type Config struct {
 	Trust    func(workspace string) ([]string, error)
 	DataRoot string // for /init user; "" for none
 
+	// FileSize tells how long a regular file in one of the roots is; false for what is none or lies outside, also by a link. nil: it is not known.
+	FileSize func(roots []string, path string) (bytes int64, ok bool)
+
 	// ClientFiles and ClientTerminal report whether an editor's own files and terminals are used where it offers them (the settings of these
 	// names); nil: they are not.
 	ClientFiles, ClientTerminal func() bool

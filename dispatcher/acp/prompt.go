@@ -34,6 +34,7 @@ func prompt(k *call) {
 	}
 	req := session.PromptRequest{Surface: surface, Editor: k.c.editor(o)}
 	req.Input, req.Parts = acp.Input(blocks)
+	k.c.measure(o, req.Parts)
 	if strings.TrimSpace(req.Input) == "" && len(req.Parts) == 0 {
 		k.fail(acp.Bad("The prompt is empty."))
 		return
@@ -49,6 +50,23 @@ func prompt(k *call) {
 		return
 	}
 	k.ask(o, req)
+}
+
+// measure says how long the files are that links name, where they lie in the session's folders: the model reads them by tool, and should know
+// what it is in for (docs/protocol/acp.md section 2.4). Of a prompt with very many links it does so for the first ones.
+func (c *Conn) measure(o *opened, parts []protocol.Part) {
+	if c.d.cfg.FileSize == nil {
+		return
+	}
+	for i := range parts[:min(len(parts), 100)] {
+		path, ok := acp.FilePath(parts[i].URI)
+		if !ok || parts[i].Kind != "resource_link" {
+			continue
+		}
+		if bytes, ok := c.d.cfg.FileSize(append([]string{o.s.Workspace()}, o.roots...), path); ok {
+			parts[i].Size = bytes
+		}
+	}
 }
 
 // key reads the idempotency key.

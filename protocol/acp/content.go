@@ -3,6 +3,7 @@ package acp
 import (
 	"encoding/base64"
 	"encoding/json"
+	"net/url"
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
@@ -113,7 +114,11 @@ func Input(blocks []Block) (string, []protocol.Part) {
 		case "text":
 			texts = append(texts, b.Text)
 		case "resource_link":
-			parts = append(parts, protocol.Part{Kind: "resource_link", Name: b.Name, MIME: b.MIME, URI: b.URI})
+			p := protocol.Part{Kind: "resource_link", Name: b.Name, MIME: b.MIME, URI: b.URI}
+			if b.Size != nil {
+				p.Size = max(0, *b.Size)
+			}
+			parts = append(parts, p)
 		case "image":
 			parts = append(parts, protocol.Part{Kind: "image", MIME: b.MIME, URI: b.URI, Data: b.Data})
 		case "resource":
@@ -167,4 +172,16 @@ func partContent(p protocol.Part) Content {
 	}
 	name := p.Name
 	return Content{Type: "resource_link", URI: p.URI, MIME: p.MIME, Name: &name}
+}
+
+// FilePath is the path of a file: address on this machine, with slashes; false for any other address.
+func FilePath(uri string) (string, bool) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !strings.HasPrefix(u.Path, "/") {
+		return "", false
+	}
+	if len(u.Path) > 2 && u.Path[2] == ':' { // /C:/…
+		return u.Path[1:], true
+	}
+	return u.Path, true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -109,6 +110,12 @@ func PartText(p protocol.Part) string {
 		return "[" + name + "]\n" + p.Text
 	case strings.TrimSpace(p.Text) != "":
 		return p.Text
+	}
+	if p.Kind == "resource_link" && p.Name != "" && p.Name != name && !strings.HasPrefix(p.URI, "file:") { // an address of the client's own says little
+		name = p.Name + " " + name
+	}
+	if p.Size > 0 {
+		name += " (" + strconv.FormatInt(p.Size, 10) + " bytes)"
 	}
 	return "[" + strings.TrimSpace(p.Kind+" "+name) + "]"
 }

@@ -63,6 +63,8 @@ type besideRun struct {
 	ids      map[string]bool        // of artifacts
 	answers  map[string]chan answer // open actions
 	fault    *Failure               // the first thing the provider did that it must not
+	ahead    int                    // bytes of events on their way to the disk
+	unsaid   error                  // one of them could not be stored
 	asked    bool                   // for a place of the process
 	begun    bool                   // Run was called, or is about to be
 	returned bool
@@ -185,6 +187,9 @@ func (run *besideRun) work() {
 func (run *besideRun) finish(final string, err error) {
 	run.returned = true
 	open := run.s.next.turn(run.turn)
+	if err == nil {
+		err = run.unsaid
+	}
 	switch {
 	case run.over || open == nil || open.Cancel != nil || run.hook:
 	case run.fault != nil:
@@ -381,18 +386,37 @@ const (
 
 const maxEventBytes = 8 << 20
 
-// Emit tells an event and returns once it is in the log. An event that must not be emitted fails the execution, whatever the provider does
+// Emit tells an event and returns once it is in the log; text may be on its way there, as long as not much of it is, and is told when it has arrived.
+// What could not be stored fails a later Emit, or the execution. An event that must not be emitted fails the execution, whatever the provider does
 // with the error. After the end it does nothing and returns an error.
 func (x *Execution) Emit(kind string, data json.RawMessage) error {
-	return x.do(func(open *OpenTurn, done func(error)) {
+	return x.do(func(_ *OpenTurn, done func(error)) {
 		b, bad := x.body(kind, data)
 		if bad != "" {
 			x.violate(bad, done)
 			return
 		}
-		x.run.s.append(lines(x.Turn, b), func(_ Seq, err error) { done(err) })
+		run := x.run
+		size := len(data) + 256 // and what is stored around it
+		run.ahead += size
+		wait := kind != EmitDelta || run.ahead > emitAhead
+		run.s.append(lines(x.Turn, b), func(_ Seq, err error) {
+			run.ahead -= size
+			if err != nil {
+				run.unsaid = err
+			}
+			if wait {
+				done(err)
+			}
+		})
+		if !wait { // text goes to the disk in the order it was said, several pieces at a time
+			done(run.unsaid)
+		}
 	})
 }
+
+// emitAhead bounds the events of an execution that are on their way to the disk, in bytes, before the next piece of text waits.
+const emitAhead = 64 << 10
 
 // do runs f on the session's goroutine while the execution is open.
 func (x *Execution) do(f func(open *OpenTurn, done func(error))) error {

@@ -14,7 +14,7 @@ import (
 // ExecutionLimits are what the configuration of an execution of our agent says.
 type ExecutionLimits struct {
 	Model, Effort string        // "" takes the session's
-	Mode          string        // approval mode, "" for the session's
+	Mode          string        // approval mode
 	Unattended    bool          // what needs consent is rejected
 	Timeout       time.Duration // since the start; 0 for none
 	TimeoutText   string        // what the turn fails with
@@ -28,7 +28,7 @@ type ExecutionLimits struct {
 func ReadLimits(config json.RawMessage, tools []string) (*ExecutionLimits, error) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(config, &members)
-	l := &ExecutionLimits{}
+	l := &ExecutionLimits{Mode: "ask"}
 	names := make([]string, 0, len(members))
 	for name := range members {
 		names = append(names, name)

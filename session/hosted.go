@@ -139,7 +139,7 @@ func (t *Turn) Said() (Said, error) {
 func (t *Turn) Mode() (string, error) {
 	mode := ""
 	err := t.View(func(st *State, _ *OpenTurn, _ *History) { mode = st.Sel.Mode })
-	if t.limits != nil && t.limits.Mode != "" {
+	if t.limits != nil {
 		mode = t.limits.Mode
 	}
 	return mode, err

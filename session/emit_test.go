@@ -1,0 +1,74 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
+)
+
+// chatty says n pieces of text, whatever becomes of them.
+type chatty struct{ n, said atomic.Int64 }
+
+func (c *chatty) Run(_ context.Context, x *session.Execution) (string, error) {
+	for i := range c.n.Load() {
+		_ = x.Emit(session.EmitDelta, json.RawMessage(fmt.Sprintf(`{"text":"piece %d "}`, i)))
+		c.said.Add(1)
+	}
+	return "", nil
+}
+
+func TestTextOfAnExecutionThatCannotBeStoredFailsItAndOtherwiseNothingOfItIsMissing(t *testing.T) {
+	for _, failing := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			h, f := faultHouse(t, answering())
+			s := h.draft()
+			h.prompt(s, "a turn before")
+			c := &chatty{}
+			c.n.Store(1000)
+			if failing {
+				f.FailAt(500, session.ErrFull)
+			}
+			a, err := s.SubmitExecution(session.ExecutionRequest{Provider: "p", Input: "go", Config: json.RawMessage(`{}`), Runner: c})(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			f.Mend()
+			time.Sleep(5 * time.Second) // its end is tried again
+			synctest.Wait()
+			pieces, last := 0, protocol.Kind(0)
+			for _, e := range h.entries(s.ID) {
+				if e.Turn != a.Turn {
+					continue
+				}
+				if last = e.Kind; e.Kind == protocol.KindAssistantDelta {
+					pieces++
+				}
+			}
+			switch {
+			case !failing && (pieces != 1000 || last != protocol.KindTurnCompleted):
+				t.Errorf("%d pieces are kept, the last entry is %v", pieces, last)
+			case failing && (pieces >= 500 || last == protocol.KindTurnCompleted):
+				t.Errorf("with a full disk %d pieces are kept, the last entry is %v", pieces, last)
+			}
+			checkLog(t, h)
+			h.close()
+		})
+	}
+}
+
+func TestAnExecutionOfTheAgentAsksUnlessItsConfigurationSaysOtherwise(t *testing.T) {
+	for config, want := range map[string]string{`{}`: "ask", `{"maxSteps":3}`: "ask", `{"approvals":"ask"}`: "ask", `{"approvals":"auto"}`: "full", `{"approvals":"never"}`: "ask"} {
+		l, err := session.ReadLimits(json.RawMessage(config), nil)
+		if err != nil || l.Mode != want || l.Unattended != (config == `{"approvals":"never"}`) {
+			t.Errorf("%s: %+v, %v", config, l, err)
+		}
+	}
+}

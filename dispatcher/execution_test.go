@@ -141,6 +141,7 @@ func TestAFollowIsEndedAndReplaced(t *testing.T) {
 		c := p.connect(env)
 		c.hello()
 		id := execute(c, made(c), "script", `{"steps":[{"delta":"a"},{"sleepMs":100},{"delta":"b"},{"sleepMs":100},{"delta":"c"}]}`)
+		synctest.Wait() // what comes before the first pause is in the pages, not told live
 		ask := func(more string) *line {
 			return c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q%s}`, id, more))
 		}

@@ -77,11 +77,11 @@ func TestStandardOutputHoldsLinesOfTheProtocolOnlyWhateverIsSetForDebugging(t *t
 				return got[len(got)-1]
 			}
 			send(c.hello)
-			answer := until(`"result":{`)
+			until(`"result":{`)
 			id := ""
 			if c.name == "acp" {
 				send(`{"jsonrpc":"2.0","id":2,"method":"session/new","params":{"mcpServers":[],"cwd":` + quoted(ws) + `}}`)
-				answer = until(`"id":2`, `"sessionId"`)
+				answer := until(`"id":2`, `"sessionId"`)
 				var l struct {
 					Result struct{ SessionID string }
 				}

@@ -206,7 +206,7 @@ func (ho *host) close(grace time.Duration) {
 		c.end(grace)
 	}
 	ho.turns.Lock() // whoever held it has let go of the child
-	ho.turns.Unlock()
+	defer ho.turns.Unlock()
 }
 
 // learn keeps what a child is known to do.

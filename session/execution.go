@@ -70,6 +70,16 @@ func (x *executions) init() {
 
 func (x *executions) busy() bool { return len(x.runs) > 0 || x.pending > 0 }
 
+// open reports whether one has no end yet. A provider that has not come back from one that ended does not count.
+func (x *executions) open() bool {
+	for _, run := range x.runs {
+		if !run.ended {
+			return true
+		}
+	}
+	return x.pending > 0
+}
+
 // Keep makes a draft a session for good, with the metadata of its conversation, and returns once it is on disk.
 func (s *Session) Keep(ctx context.Context, metadata json.RawMessage) error {
 	return s.call(ctx, func(done func(error)) {

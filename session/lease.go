@@ -109,6 +109,7 @@ func (s *Session) gotLease(l Lease, missed []Entry, err error) {
 		s.gotNoLease(err)
 		return
 	}
+	s.rung = false
 	waiting := s.lease.got(l)
 	s.lease.granting = true
 	s.loseTasks()
@@ -167,6 +168,9 @@ func readThrough(ctx context.Context, store Log, id SessionID, after, through Se
 
 // settleDown gives the lease back when there is no work left. It is called after everything that may have ended some.
 func (s *Session) settleDown() {
+	if s.rung && !s.lease.granting {
+		s.refresh()
+	}
 	if s.busy() || s.lease.granting {
 		return
 	}

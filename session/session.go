@@ -31,6 +31,7 @@ type Session struct {
 	removed   bool
 	stopping  bool
 	onQuiet   []func()
+	rung      bool // another process appended, and that was not looked at yet
 	followers []*Follower
 
 	journal // what holds by the log

@@ -339,7 +339,7 @@ func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
 }
 
 func (s *Session) delete(done func(error)) {
-	if s.lane.busy() || s.exec.busy() {
+	if s.lane.busy() || s.exec.open() {
 		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 		return
 	}
@@ -353,7 +353,7 @@ func (s *Session) delete(done func(error)) {
 			done(err)
 			return
 		}
-		if !s.lane.free() || s.exec.busy() {
+		if !s.lane.free() || s.exec.open() {
 			done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 			return
 		}
@@ -398,6 +398,7 @@ func (ss *Sessions) watch() {
 
 // refresh takes over entries of another process, and opens letters to this one.
 func (s *Session) refresh() {
+	s.rung = false
 	if s.draft || s.removed {
 		return
 	}
@@ -406,7 +407,8 @@ func (s *Session) refresh() {
 		return
 	}
 	if s.lease.wanted() || s.writing() {
-		return // taking the lease catches up as well
+		s.rung = true // taking the lease catches up as well, when it is had
+		return
 	}
 	for {
 		page, err := s.all.cfg.Store.Read(context.Background(), s.ID, s.shown.Head, readPage, protocol.ViewAll)

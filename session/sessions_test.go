@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -184,6 +185,66 @@ func TestAForkHoldsTheMessagesBeforeItsPointAndNothingElse(t *testing.T) {
 			t.Errorf("the model of the fork is given %d messages", len(msgs))
 		}
 		f.Close()
+	})
+}
+
+// busied is a store on which something happens while the lease is asked for.
+type busied struct {
+	session.Store
+	meanwhile func()
+}
+
+func (b *busied) Acquire(ctx context.Context, id session.SessionID) (session.Lease, error) {
+	if f := b.meanwhile; f != nil {
+		b.meanwhile = nil
+		f()
+	}
+	return b.Store.Acquire(ctx, id)
+}
+
+func TestWhatAnotherProcessAppendsWhileTheLeaseIsRefusedIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backing := memory.NewBacking()
+		say := make(chan string)
+		m := &model{play: func(ctx context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
+			yield(text("one"), nil)
+			yield(text(<-say), nil)
+			<-ctx.Done()
+			yield(session.Chunk{}, context.Cause(ctx))
+		}}
+		a := newHouse(t, backing.Open("a"), m)
+		s := a.draft()
+		_, ch := ask(s, session.PromptRequest{Input: "x"})
+		synctest.Wait()
+
+		mem := backing.Open("b")
+		store := &busied{Store: mem}
+		loop, err := session.NewLoop(session.Loop{Models: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &house{t: t, store: mem, model: m}
+		b.all = session.NewSessions(session.Config{Store: store, Agent: loop, Models: m, Now: time.Now})
+		s2 := b.open(s.ID)
+		synctest.Wait()
+		store.meanwhile = func() {
+			say <- " two"
+			time.Sleep(time.Second) // it is gathered, stored, and the bell has rung
+			synctest.Wait()
+		}
+		_, busy := ask(s2, session.PromptRequest{Input: "y"})
+		if o := <-busy; protocol.KindOf(o.err) != protocol.SessionBusy {
+			t.Errorf("prompt beside a living owner: %+v", o)
+		}
+		synctest.Wait()
+		b.view(s2, func(v *session.View) {
+			if _, open := v.OpenMessage(); open != "one two" {
+				t.Errorf("the open message is followed as %q", open)
+			}
+		})
+		a.close()
+		<-ch
+		b.close()
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,32 +12,40 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// chatty says n pieces of text, whatever becomes of them.
-type chatty struct{ n, said atomic.Int64 }
+// chatty says 1,000 pieces of text, whatever becomes of them.
+type chatty struct {
+	halfway func() // called before the 600th; may be nil
+}
 
 func (c *chatty) Run(_ context.Context, x *session.Execution) (string, error) {
-	for i := range c.n.Load() {
+	for i := range 1000 {
+		if i == 600 && c.halfway != nil {
+			time.Sleep(time.Second) // in the bubble: what was said is stored, or was refused
+			c.halfway()
+		}
 		_ = x.Emit(session.EmitDelta, json.RawMessage(fmt.Sprintf(`{"text":"piece %d "}`, i)))
-		c.said.Add(1)
 	}
 	return "", nil
 }
 
 func TestTextOfAnExecutionThatCannotBeStoredFailsItAndOtherwiseNothingOfItIsMissing(t *testing.T) {
-	for _, failing := range []bool{false, true} {
+	for _, disk := range []string{"fine", "full", "full for a moment"} {
 		synctest.Test(t, func(t *testing.T) {
 			h, f := faultHouse(t, answering())
 			s := h.draft()
 			h.prompt(s, "a turn before")
 			c := &chatty{}
-			c.n.Store(1000)
-			if failing {
+			if disk == "full for a moment" {
+				c.halfway = f.Mend
+			}
+			if disk != "fine" {
 				f.FailAt(500, session.ErrFull)
 			}
 			a, err := s.SubmitExecution(session.ExecutionRequest{Provider: "p", Input: "go", Config: json.RawMessage(`{}`), Runner: c})(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(2 * time.Second)
 			synctest.Wait()
 			f.Mend()
 			time.Sleep(5 * time.Second) // its end is tried again
@@ -53,10 +60,10 @@ func TestTextOfAnExecutionThatCannotBeStoredFailsItAndOtherwiseNothingOfItIsMiss
 				}
 			}
 			switch {
-			case !failing && (pieces != 1000 || last != protocol.KindTurnCompleted):
+			case disk == "fine" && (pieces != 1000 || last != protocol.KindTurnCompleted):
 				t.Errorf("%d pieces are kept, the last entry is %v", pieces, last)
-			case failing && (pieces >= 500 || last == protocol.KindTurnCompleted):
-				t.Errorf("with a full disk %d pieces are kept, the last entry is %v", pieces, last)
+			case disk != "fine" && (pieces >= 500 || last == protocol.KindTurnCompleted):
+				t.Errorf("disk %s: %d pieces are kept, the last entry is %v", disk, pieces, last)
 			}
 			checkLog(t, h)
 			h.close()

@@ -203,6 +203,11 @@ func (rt *process) tools(set settings.Settings, commands shell.Config, o composi
 	return all
 }
 
+// executions are the commands of the portable protocol. keep: sessions stay open between requests.
+func (rt *process) executions(keep bool) *executions.Commands {
+	return executions.New(executions.Config{Sessions: rt.all, Providers: rt.executionProviders(), Version: version(), Tools: rt.offered, Keep: keep})
+}
+
 // executionProviders are the providers of the portable protocol, whatever carries it: ours, and the agents the settings host. What the
 // agent's extensions are depends on this system and on the settings this process began with.
 func (rt *process) executionProviders() []executions.Provider {

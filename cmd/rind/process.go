@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/rind-dev/rind/dispatcher"
-	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/session/settings"
 )
 
@@ -127,6 +126,6 @@ func (rt *process) served() dispatcher.Config {
 		Providers: rt.providers, Setup: rt.setup, HasDoc: hasDoc(rt.root), Resolve: func(path string) (string, error) { return workspace(path, rt.env) },
 		DataRoot: rt.root, Guide: rt.guide, Policy: rt.policy, Undo: rt.undo(false), Sandbox: rt.sandbox, Trust: rt.trust,
 		Auth: rt.logins(), Folders: &folderDefaults{rt},
-		Executions: executions.New(executions.Config{Sessions: rt.all, Providers: rt.executionProviders(), Version: version(), Tools: rt.offered}),
+		Executions: rt.executions(false),
 	}
 }

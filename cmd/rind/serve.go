@@ -153,11 +153,10 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	defer p.close()
 	p.all.SetExecutions(session.ExecutionOptions{Cleanup: f.cleanup, Running: f.running, Figures: true, Mask: p.record.Redact})
 	cfg := httpapi.Config{
-		Sessions: p.all, Workspace: p.workspace, Workspaces: named, Version: version(), Hosts: f.hosts, Origins: f.origins, Tools: p.offered,
+		Sessions: p.all, Workspace: p.workspace, Workspaces: named, Commands: p.executions(true), Hosts: f.hosts, Origins: f.origins,
 		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) }, OpenFile: openFile,
 		StoreBytes: func() int64 { return storeBytes(p.storeFile) },
 	}
-	cfg.Providers = p.executionProviders()
 	file := ""
 	if f.auth == "token" {
 		if cfg.Token, file, err = bearer(f.tokenFile, filepath.Join(p.root, "http-token")); err != nil {
@@ -165,7 +164,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		}
 		p.record.Add(cfg.Token)
 	}
-	if err := cfg.Commands().Recover(ctx, f.requeue); err != nil {
+	if err := cfg.Commands.Recover(ctx, f.requeue); err != nil {
 		p.log.Warn("recovery of executions", "err", err)
 	}
 	ln, err := net.Listen("tcp", net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(f.port)))

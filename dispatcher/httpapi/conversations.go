@@ -19,7 +19,7 @@ func (x *exchange) createConversation() error {
 	if err != nil {
 		return err
 	}
-	meta, err := x.s.commands.Create(x.r.Context(), metadata, workspace)
+	meta, err := x.s.cfg.Commands.Create(x.r.Context(), metadata, workspace)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func ValidWorkspaceName(name string) bool {
 }
 
 func (x *exchange) readConversation() error {
-	meta, err := x.s.commands.Conversation(x.r.Context(), x.args[0])
+	meta, err := x.s.cfg.Commands.Conversation(x.r.Context(), x.args[0])
 	if err != nil {
 		return err
 	}

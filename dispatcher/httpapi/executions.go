@@ -12,7 +12,7 @@ func (x *exchange) startExecution() error {
 	if err != nil {
 		return err
 	}
-	answer, err := x.s.commands.Start(x.r.Context(), &req)
+	answer, err := x.s.cfg.Commands.Start(x.r.Context(), &req)
 	if err != nil {
 		return err
 	}
@@ -29,7 +29,9 @@ func (x *exchange) await(status int, answer executions.Answer) error {
 }
 
 // run finds the execution of the path.
-func (x *exchange) run() (*executions.Run, error) { return x.s.commands.Find(x.r.Context(), x.args[0]) }
+func (x *exchange) run() (*executions.Run, error) {
+	return x.s.cfg.Commands.Find(x.r.Context(), x.args[0])
+}
 
 func (x *exchange) readExecution() error {
 	run, err := x.run()

@@ -146,6 +146,12 @@ func (n narrow) Accept() (net.Conn, error) {
 
 type option func(*Config)
 
+// commands are those of a process with our own providers, and more.
+func commands(all *session.Sessions, more ...executions.Provider) *executions.Commands {
+	own := []executions.Provider{executions.Agent("1", nil), executions.Mock("1"), executions.Script("1"), executions.Fixture("1")}
+	return executions.New(executions.Config{Sessions: all, Providers: append(own, more...), Version: "1", Tools: []string{"act"}, Keep: true})
+}
+
 // serve runs a server over store until the test ends, or stop is called.
 func serve(t *testing.T, store session.Store, m *model, options ...option) *place {
 	t.Helper()
@@ -161,8 +167,8 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 		t.Fatal(err)
 	}
 	cfg := Config{
-		Sessions: all, Workspace: "/w", Workspaces: map[string]string{"other": "/other"}, Version: "1", Token: secret, Port: ln.Addr().(*net.TCPAddr).Port,
-		Providers: []executions.Provider{executions.Agent("1", nil), executions.Mock("1"), executions.Script("1"), executions.Fixture("1")}, Tools: []string{"act"}, Hosts: []string{"rind.test"}, Origins: []string{"https://app.test"},
+		Sessions: all, Workspace: "/w", Workspaces: map[string]string{"other": "/other"}, Token: secret, Port: ln.Addr().(*net.TCPAddr).Port,
+		Commands: commands(all), Hosts: []string{"rind.test"}, Origins: []string{"https://app.test"},
 	}
 	for _, o := range options {
 		o(&cfg)
@@ -170,7 +176,7 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 	if f, ok := changes.LoadAndDelete(all); ok {
 		tool.changes = f.(func() []protocol.FileChange)
 	}
-	if err := cfg.Commands().Recover(context.Background(), time.Hour); err != nil {
+	if err := cfg.Commands.Recover(context.Background(), time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	p := &place{t: t, base: "http://" + ln.Addr().String(), all: all, store: store, api: New(cfg), ln: ln, tool: tool, model: m, token: cfg.Token}

@@ -33,7 +33,7 @@ func (s *Server) End(ctx context.Context) {
 	if !s.closed {
 		s.closed = true
 		close(s.end)
-		s.commands.Close()
+		s.cfg.Commands.Close()
 	}
 	s.mu.Unlock()
 	if s.srv.Shutdown(ctx) != nil {

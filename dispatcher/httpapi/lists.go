@@ -167,7 +167,7 @@ func (x *exchange) row(t session.TurnPlace, provider string, states []string) (e
 	if len(states) > 0 && !slices.ContainsFunc(states, func(s string) bool { return ended(s) == t.Ended }) {
 		return e, false, nil
 	}
-	run, err := x.s.commands.Find(x.r.Context(), portable.ExecutionPrefix+string(t.Turn))
+	run, err := x.s.cfg.Commands.Find(x.r.Context(), portable.ExecutionPrefix+string(t.Turn))
 	if err == nil && (provider == "" || provider == run.Provider()) {
 		if e, err = run.Read(x.r.Context()); err == nil {
 			return e, len(states) == 0 || slices.Contains(states, e.State), nil

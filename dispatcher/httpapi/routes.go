@@ -119,8 +119,8 @@ func (x *exchange) ready() error {
 	return x.answer(http.StatusOK, map[string]string{"status": "ready"})
 }
 
-func (x *exchange) describe() error { return x.answer(http.StatusOK, x.s.commands.Describe()) }
+func (x *exchange) describe() error { return x.answer(http.StatusOK, x.s.cfg.Commands.Describe()) }
 
 func (x *exchange) capabilities() error {
-	return x.answer(http.StatusOK, map[string]any{"providers": x.s.commands.Describe().Providers})
+	return x.answer(http.StatusOK, map[string]any{"providers": x.s.cfg.Commands.Describe().Providers})
 }

@@ -53,7 +53,9 @@ func (h *held) Run(ctx context.Context, x *session.Execution) (string, error) {
 func (h *held) with(running int) option {
 	return func(c *Config) {
 		c.Sessions.SetExecutions(session.ExecutionOptions{Cleanup: 200 * time.Millisecond, Running: running})
-		c.Providers = append(c.Providers, executions.Provider{Runner: h, Manifest: portable.NewManifest("held", "Held", "1", "embedded", "parallel", map[string]string{"execution.cancel": portable.Native})})
+		c.Commands = commands(c.Sessions, executions.Provider{
+			Runner: h, Manifest: portable.NewManifest("held", "Held", "1", "embedded", "parallel", map[string]string{"execution.cancel": portable.Native}),
+		})
 	}
 }
 

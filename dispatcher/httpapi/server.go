@@ -34,18 +34,16 @@ const (
 	idleTimeout   = 120 * time.Second
 )
 
-// Config is what a Server is made of. Sessions, Providers and Workspace are required.
+// Config is what a Server is made of. Sessions, Commands and Workspace are required.
 type Config struct {
 	Sessions   *session.Sessions
-	Providers  []executions.Provider
-	Workspace  string            // absolute: of conversations that name none
-	Workspaces map[string]string // further ones, by name
-	Version    string
-	Token      string // "" asks for none
-	Port       int    // this server's
+	Commands   *executions.Commands // what is answered with; End closes them
+	Workspace  string               // absolute: of conversations that name none
+	Workspaces map[string]string    // further ones, by name
+	Token      string               // "" asks for none
+	Port       int                  // this server's
 	Hosts      []string
 	Origins    []string
-	Tools      []string // names the agent's config may give
 	Log        *slog.Logger
 	ErrorID    func(err error) string
 	Ping       time.Duration // between comments on a stream without events; 0 is 15 s
@@ -58,8 +56,7 @@ type Config struct {
 
 // Server is a http.Handler. Safe for concurrent use.
 type Server struct {
-	cfg      Config
-	commands *executions.Commands
+	cfg Config
 
 	mu       sync.Mutex // guards draining and closed
 	draining bool
@@ -67,11 +64,6 @@ type Server struct {
 	end      chan struct{} // closed when streams are to end
 	srv      *http.Server
 	traffic  traffic
-}
-
-// Commands are what the server answers with.
-func (c *Config) Commands() *executions.Commands {
-	return executions.New(executions.Config{Sessions: c.Sessions, Providers: c.Providers, Version: c.Version, Tools: c.Tools, Keep: true})
 }
 
 // New makes a server.
@@ -91,7 +83,7 @@ func New(cfg Config) *Server {
 	if cfg.Stall == 0 {
 		cfg.Stall = writeTime
 	}
-	s := &Server{cfg: cfg, commands: cfg.Commands(), end: make(chan struct{})}
+	s := &Server{cfg: cfg, end: make(chan struct{})}
 	s.srv = s.http()
 	return s
 }

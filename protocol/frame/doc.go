@@ -1,11 +1,11 @@
-// Package frame reads and writes bounded frames: JSON lines, and the header framing of editors' language clients
+// Package frame reads and encodes bounded frames: JSON lines, and the header framing of editors' language clients
 // (docs/protocol/rind-v2.md section 2, docs/protocol/jsonrpc.md). It finds where a frame ends and whether its bytes may be given to a decoder at
 // all, and nothing more.
 //
 // It promises that no input, however long or deep, costs more memory than the longest frame allowed, that the memory of one long frame is
 // given back before the next is waited for, and that reading goes on after every fault but a broken header block.
 //
-// It owns no goroutine: a Reader and a Writer each belong to the goroutine that uses them.
+// It owns no goroutine: a Reader belongs to the goroutine that uses it.
 package frame
 
 import (

@@ -127,28 +127,3 @@ func Replayed(id protocol.SessionID, e *protocol.Entry) (line json.RawMessage, o
 	env.Sequence = int64(e.Seq)
 	return AppendEvent(nil, Rind, &env), true
 }
-
-// SameEvent reports whether two rind v2 event lines are equal byte by byte in everything but sequence: the promise that replay equals live.
-func SameEvent(a, b []byte) bool {
-	a, okA := unnumbered(a)
-	b, okB := unnumbered(b)
-	return okA && okB && string(a) == string(b)
-}
-
-// unnumbered is an event line without the value of its sequence.
-func unnumbered(line []byte) ([]byte, bool) {
-	if !json.Valid(line) || line[0] != '{' {
-		return nil, false
-	}
-	found := false
-	rest := make([]byte, 0, len(line))
-	each(line, func(name []byte, v json.RawMessage) {
-		rest = append(protocol.AppendString(rest, string(name)), ':')
-		if string(name) == "sequence" {
-			found = true
-			return
-		}
-		rest = append(rest, v...)
-	})
-	return rest, found
-}

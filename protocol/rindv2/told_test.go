@@ -164,13 +164,7 @@ func TestAReplayedLineEqualsTheLiveOneButForItsSequence(t *testing.T) {
 	env.Sequence = 12
 	live := rindv2.AppendEvent(nil, rindv2.Rind, &env)
 	replayed, ok := rindv2.Replayed("s1", &e)
-	if !ok || !rindv2.SameEvent(live, replayed) || string(live) == string(replayed) || !strings.Contains(string(replayed), `"sequence":41,`) {
+	if want := strings.Replace(string(live), `"sequence":12,`, `"sequence":41,`, 1); !ok || string(replayed) != want || want == string(live) {
 		t.Errorf("live     %s\nreplayed %s", live, replayed)
-	}
-	for _, change := range [][2]string{{`"cursor":41`, `"cursor":42`}, {"120000", "120001"}, {`"event_id":"91"`, `"event_id":"92"`}, {`:4120`, `: 4120`}, {`"sequence"`, `"Sequence"`}, {`}}`, `}`}} {
-		other := strings.Replace(string(replayed), change[0], change[1], 1)
-		if other == string(replayed) || rindv2.SameEvent(live, []byte(other)) {
-			t.Errorf("%s passed for the same", other)
-		}
 	}
 }

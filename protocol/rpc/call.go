@@ -96,17 +96,14 @@ func (c *Conn) forget(call *call) {
 func (c *Conn) answered(a *protocol.Answer) (key string, ok bool) {
 	id := idText(a.ID)
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	for _, call := range c.calls {
 		if id != "" && call.out.ID == id && call.answer == nil {
-			call.answer, key, ok = a, call.key, true
-			break
+			call.answer = a
+			return call.key, true
 		}
 	}
-	c.mu.Unlock()
-	if !ok && c.o.Stray != nil {
-		c.o.Stray(*a)
-	}
-	return key, ok
+	return "", false
 }
 
 // idText is an id as Call names it: the content of a string, the digits of a number. Anything else, null above all, is no id.

@@ -35,8 +35,6 @@ type Options struct {
 	Withdraw func(callID string)
 	// Grace is how long a call that was withdrawn may still be answered; 0 means 2 s.
 	Grace time.Duration
-	// Stray is told of answers to no call of ours. They are dropped.
-	Stray func(protocol.Answer)
 	// Panicked answers a request whose Peer panicked. Without it the panic ends the program.
 	Panicked func(req protocol.Request, value any, stack []byte)
 }
@@ -91,11 +89,6 @@ func (c *Conn) Serve(ctx context.Context) error {
 		return ctx.Err()
 	}
 	return c.err
-}
-
-// Serve is New and Serve for a connection without calls.
-func Serve(ctx context.Context, in *frame.Reader, p Peer) error {
-	return New(in, p, Options{}).Serve(ctx)
 }
 
 // silent drops the library's log lines: standard error is not ours to write to.

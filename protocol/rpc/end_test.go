@@ -11,7 +11,6 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/frame"
-	"github.com/rind-dev/rind/protocol/rpc"
 )
 
 func TestServeTellsHowTheInputEnded(t *testing.T) {
@@ -33,7 +32,7 @@ func TestServeTellsHowTheInputEnded(t *testing.T) {
 			p := newPeer()
 			r := frame.NewReader(c.in)
 			r.SetFraming(c.how)
-			if err := rpc.Serve(t.Context(), r, p); !errors.Is(err, c.want) {
+			if err := serveAll(t.Context(), r, p); !errors.Is(err, c.want) {
 				t.Errorf("Serve = %v, want %v", err, c.want)
 			}
 			if len(p.got) != c.got {
@@ -45,18 +44,13 @@ func TestServeTellsHowTheInputEnded(t *testing.T) {
 
 func TestJ24AnswersMayStillBeWrittenAfterTheInputEnded(t *testing.T) {
 	p := newPeer()
-	var out strings.Builder
-	w := frame.NewWriter(&out, frame.Lines)
 	var open []protocol.Request
 	p.request = func(r protocol.Request) { open = append(open, r) }
-	if err := rpc.Serve(t.Context(), frame.NewReader(strings.NewReader(`{"id":-1,"method":"x"}`+"\n")), p); err != nil {
+	if err := serveAll(t.Context(), frame.NewReader(strings.NewReader(`{"id":-1,"method":"x"}`+"\n")), p); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range open { // the sink was never the library's to close
-		w.Add([]byte(`{"id":` + string(r.ID) + `,"result":{}}`))
-	}
-	if err := w.Flush(); err != nil || out.String() != `{"id":-1,"result":{}}`+"\n" {
-		t.Errorf("wrote %q, %v", out.String(), err)
+	if len(open) != 1 || string(open[0].ID) != "-1" { // what it takes to answer; the sink was never the library's to close
+		t.Errorf("open requests: %v", open)
 	}
 }
 
@@ -67,7 +61,7 @@ func TestJ25ServeDoesNotWaitForAReadThatBlocks(t *testing.T) {
 	p.ready = func() { reading <- struct{}{} }
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- rpc.Serve(ctx, frame.NewReader(r), p) }()
+	go func() { done <- serveAll(ctx, frame.NewReader(r), p) }()
 	<-reading
 	cancel()
 	if err := receive(t, done); !errors.Is(err, context.Canceled) {
@@ -90,7 +84,7 @@ func TestNothingIsReadWhileThePeerIsNotReady(t *testing.T) {
 		gate := make(chan struct{})
 		p.ready = func() { <-gate }
 		done := make(chan error, 1)
-		go func() { done <- rpc.Serve(t.Context(), frame.NewReader(r), p) }()
+		go func() { done <- serveAll(t.Context(), frame.NewReader(r), p) }()
 		wrote := make(chan struct{})
 		go func() {
 			_, _ = io.WriteString(w, `{"id":1,"method":"x"}`+"\n")

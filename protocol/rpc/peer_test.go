@@ -88,11 +88,16 @@ func (p *peer) Request(r protocol.Request) {
 
 func (p *peer) Refuse(err error) { p.note("refused " + err.Error()) }
 
+// serveAll serves a connection without calls.
+func serveAll(ctx context.Context, in *frame.Reader, p rpc.Peer) error {
+	return rpc.New(in, p, rpc.Options{}).Serve(ctx)
+}
+
 // serve reads in to its end and returns what the peer was given.
 func serve(t *testing.T, in []byte) []string {
 	t.Helper()
 	p := newPeer()
-	if err := rpc.Serve(t.Context(), frame.NewReader(bytes.NewReader(in)), p); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := serveAll(t.Context(), frame.NewReader(bytes.NewReader(in)), p); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("Serve = %v", err)
 	}
 	return p.got
@@ -106,17 +111,15 @@ type pair struct {
 	done chan error // result of Serve
 	sent chan protocol.Call
 	gone chan string // withdrawn calls
-	lost chan protocol.Answer
 }
 
 // open serves a connection until the test ends.
 func open(t *testing.T, p *peer, o rpc.Options) *pair {
 	t.Helper()
 	r, w := io.Pipe()
-	c := &pair{peer: p, to: w, done: make(chan error, 1), sent: make(chan protocol.Call, 100), gone: make(chan string, 100), lost: make(chan protocol.Answer, 100)}
+	c := &pair{peer: p, to: w, done: make(chan error, 1), sent: make(chan protocol.Call, 100), gone: make(chan string, 100)}
 	o.Send = func(call protocol.Call) { c.sent <- call }
 	o.Withdraw = func(id string) { c.gone <- id }
-	o.Stray = func(a protocol.Answer) { c.lost <- a }
 	c.conn = rpc.New(frame.NewReader(r), p, o)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { c.done <- c.conn.Serve(ctx) }()

@@ -46,7 +46,7 @@ type Accepted struct {
 type executions struct {
 	runs      map[TurnID]*besideRun        // of parallel providers, in this process
 	line      []*besideRun                 // those of runs that have not started
-	beginning int                          // of runs that have
+	begun     int                          // of runs that have started and keep their lane
 	asked     int                          // of those in line: how many wait for a place of the process
 	placed    bool                         // the next execution of the serial lane has its place
 	asking    bool                         // it has asked for one
@@ -73,7 +73,7 @@ func (x *executions) busy() bool { return len(x.runs) > 0 || x.pending > 0 }
 // open reports whether one has no end yet. A provider that has not come back from one that ended does not count.
 func (x *executions) open() bool {
 	for _, run := range x.runs {
-		if !run.ended {
+		if run.stage != stageEnded {
 			return true
 		}
 	}
@@ -183,8 +183,9 @@ func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 	}
 	var sent *flight
 	sent = s.appendKeyed(ls, keys, func(_ Seq, err error) {
-		if err != nil && run != nil {
-			run.abandon()
+		if err != nil && run != nil { // it never was
+			run.provider = returned
+			run.over(errTurnGone)
 		}
 		if errors.Is(err, ErrKeyUsed) { // another process was first
 			a, rerr := s.replayed(req)
@@ -304,8 +305,12 @@ func (s *Session) cancelExecution(turn TurnID, reason *string, done func(error))
 	s.cancel(r, func(err error) {
 		switch {
 		case err == nil:
-		case protocol.KindOf(err) == protocol.TurnNotActive:
-			s.settled(func(error) { answer(nil) })
+		case protocol.KindOf(err) == protocol.TurnNotActive: // its end is on disk, or on the way there, which the watch tells
+			s.settled(func(error) {
+				if s.shown.turn(turn) == nil {
+					answer(nil)
+				}
+			})
 		default:
 			answer(err)
 		}

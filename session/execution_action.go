@@ -148,7 +148,7 @@ func (x *Execution) Ask(a ActionAsk) (*Pending, error) {
 			b = ask
 		}
 		s.append(lines(x.Turn, b), func(_ Seq, err error) {
-			if err == nil && x.run.answers[id] != nil && !x.run.hook { // it waits for a person: another one may run
+			if err == nil && x.run.answers[id] != nil && x.run.stage == stageRunning { // it waits for a person: another one may run
 				x.run.leave()
 			}
 			done(err)

@@ -56,21 +56,20 @@ type besideRun struct {
 	req      *ExecutionRequest
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
-	message  string
-	chars    int
-	text     []byte
-	ids      map[string]bool        // of artifacts
-	answers  map[string]chan answer // open actions
-	fault    *Failure               // the first thing the provider did that it must not
-	ahead    int                    // bytes of events on their way to the disk
-	unsaid   error                  // one of them could not be stored
-	asked    bool                   // for a place of the process
-	begun    bool                   // Run was called, or is about to be
-	returned bool
-	over     bool // its end was handed to the store
-	ended    bool // its end is on disk
-	hook     bool // cleanup has begun
-	placed   bool // it holds a place of the process
+	stage    stage
+	before   stage // the one that cancelling came from
+	provider providerState
+	placed   bool   // it holds a place of the process
+	late     func() // finishes with what the provider returned while the execution was being cancelled; nil for none
+
+	message string
+	chars   int
+	text    []byte
+	ids     map[string]bool        // of artifacts
+	answers map[string]chan answer // open actions
+	fault   *Failure               // the first thing the provider did that it must not
+	ahead   int                    // bytes of events on their way to the disk
+	unsaid  error                  // one of them could not be stored
 }
 
 func (s *Session) newBeside(turn TurnID, req *ExecutionRequest) *besideRun {
@@ -90,7 +89,7 @@ func (s *Session) besideLine(turn TurnID, req *ExecutionRequest) {
 // stand in line.
 func (s *Session) startAtOnce(turn TurnID, req *ExecutionRequest) *besideRun {
 	x := &s.exec
-	if req.Runner == nil || s.stopping || len(x.line) > 0 || x.beginning+x.asked >= maxBeside {
+	if req.Runner == nil || s.stopping || len(x.line) > 0 || x.begun+x.asked >= maxBeside {
 		return nil
 	}
 	for id, t := range s.next.Parallel {
@@ -102,30 +101,36 @@ func (s *Session) startAtOnce(turn TurnID, req *ExecutionRequest) *besideRun {
 		return nil
 	}
 	run := s.newBeside(turn, req)
-	run.begun, run.placed = true, true
-	x.beginning++
+	run.begin()
 	return run
 }
 
-// abandon gives back what startAtOnce took, because the acceptance is not in the log.
-func (run *besideRun) abandon() {
-	run.cancel(errTurnGone)
-	run.leave()
-	run.ended, run.returned = true, true
-	run.free()
+// begin takes the execution out of the line, into the place that was taken for it.
+func (run *besideRun) begin() {
+	run.stage.enter(stageRunning)
+	run.provider, run.placed = working, true
+	run.leaveLine()
+	run.s.exec.begun++
+}
+
+func (run *besideRun) leaveLine() {
+	x := &run.s.exec
+	if i := slices.Index(x.line, run); i >= 0 {
+		x.line = slices.Delete(x.line, i, i+1)
+	}
 }
 
 // startBeside starts as many executions as there is room for: in this session, and in the process.
 func (s *Session) startBeside() {
 	x := &s.exec
 	for _, run := range slices.Clone(x.line) {
-		if run.asked {
+		if run.stage != stageInLine {
 			continue
 		}
-		if x.beginning+x.asked >= maxBeside || s.stopping {
+		if x.begun+x.asked >= maxBeside || s.stopping {
 			return
 		}
-		run.asked = true
+		run.stage.enter(stageAsking)
 		x.asked++
 		if s.takePlace(run.placeTaken) {
 			run.placeTaken()
@@ -133,20 +138,20 @@ func (s *Session) startBeside() {
 	}
 }
 
-// placeTaken starts an execution in the place that was taken for it, unless it does not stand in line any more.
+// placeTaken starts an execution in the place that was taken for it, unless it does not wait any more.
 func (run *besideRun) placeTaken() {
 	s := run.s
 	s.exec.asked--
-	i := slices.Index(s.exec.line, run)
-	if i < 0 || s.stopping {
-		s.all.places.give()
-		s.startBeside()
+	if run.stage == stageAsking && !s.stopping {
+		run.begin()
+		run.start()
 		return
 	}
-	s.exec.line = slices.Delete(s.exec.line, i, i+1)
-	run.begun, run.placed = true, true
-	s.exec.beginning++
-	run.start()
+	if run.before == stageAsking { // its cancel may come to nothing: it asks again then
+		run.before = stageInLine
+	}
+	s.all.places.give()
+	s.startBeside()
 }
 
 // opening are the facts an execution begins with.
@@ -159,7 +164,7 @@ func (run *besideRun) opening() []line {
 func (run *besideRun) start() {
 	run.s.append(run.opening(), func(_ Seq, err error) {
 		if err != nil { // it has not begun: its end is what can still be tried
-			run.returned = true
+			run.provider = returned
 			run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault(messageOf(err))}, nil)
 			return
 		}
@@ -182,25 +187,28 @@ func (run *besideRun) work() {
 	run.s.post(func() { run.finish(final, err) })
 }
 
-// finish takes what the provider returned, unless the execution is being cancelled.
+// finish takes what the provider returned. It counts while the execution runs: one that is being cancelled ends as that, whatever comes late.
 func (run *besideRun) finish(final string, err error) {
-	run.returned = true
+	run.provider = returned
 	open := run.s.next.turn(run.turn)
 	if err == nil {
 		err = run.unsaid
 	}
+	failed := func(f *Failure) { run.end(&ending{turn: run.turn, kind: endFailed, failure: f}, nil) }
 	switch {
-	case run.over || open == nil || open.Cancel != nil || run.hook:
+	case run.stage == stageCancelling:
+		run.late = func() { run.finish(final, err) }
+	case run.stage != stageRunning:
+		run.free()
 	case run.fault != nil:
-		run.end(&ending{turn: run.turn, kind: endFailed, failure: run.fault}, nil)
+		failed(run.fault)
 	case err != nil:
-		run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault(run.words(err))}, nil)
-	case len(open.Actions) > 0:
-		run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault("Provider finished with an unresolved action")}, nil)
+		failed(executionFault(run.words(err)))
+	case open != nil && len(open.Actions) > 0:
+		failed(executionFault("Provider finished with an unresolved action"))
 	default:
 		run.end(nil, &final)
 	}
-	run.free()
 }
 
 // runnerFault is a failure whose text clients are shown as it is.
@@ -223,65 +231,86 @@ func (run *besideRun) words(err error) string {
 	return text
 }
 
-// end appends the end of the execution: e, or success with final.
+// end ends the execution: with e, or as a success with final. Of several ends the first counts.
 func (run *besideRun) end(e *ending, final *string) {
+	if run.stage.enter(stageEnding) {
+		run.storeEnd(e, final)
+	}
+}
+
+// storeEnd appends the end, every second until it is stored: nothing is told of it before.
+func (run *besideRun) storeEnd(e *ending, final *string) {
 	s := run.s
-	open := s.next.turn(run.turn)
-	if open == nil || run.over {
-		return
-	}
-	run.over = true
-	var bodies []protocol.Body
-	if final != nil {
-		if run.chars > 0 {
-			m := &protocol.AssistantMessageCompleted{Content: string(run.text), ContentChars: run.chars, MessageID: run.message}
-			m.More.Parallel = true
-			bodies = append(bodies, m)
-		}
-		done := &protocol.TurnCompleted{DurationMS: max(0, s.all.now().Sub(open.StartedAt).Milliseconds())}
-		done.More.StopReason, done.More.FinalOutput = stopEndTurn, final
-		bodies = append(bodies, done)
-	} else {
-		bodies = s.closing(open, e)
-	}
-	terminal := bodies[len(bodies)-1]
-	s.append(lines(run.turn, bodies...), func(seq Seq, err error) {
-		if err != nil { // it is told nothing until its end can be stored
-			run.over = false
-			if s.stopping {
-				run.returned, run.ended = true, true
-				run.leave()
-				run.free()
-				return
-			}
-			s.after(time.Second, func() { run.end(e, final) })
+	again := func(err error) {
+		if s.stopping { // left to the next process
+			run.over(errors.Join(errTurnGone, err))
 			return
 		}
-		run.ended = true
-		run.leave()
-		run.cancel(errors.New("execution has ended"))
-		o := outcome(run.turn, terminal)
-		o.Seq = seq
-		s.tellWatchers(o)
-		if !run.returned { // its lane is freed all the same after a while
-			s.after(s.all.cleanup(), func() {
-				run.returned = true
-				run.free()
-			})
+		s.after(time.Second, func() { run.storeEnd(e, final) })
+	}
+	s.withLease(func(err error) {
+		open := s.next.turn(run.turn)
+		switch {
+		case err != nil:
+			again(err)
+			return
+		case open == nil: // another process has closed it
+			run.over(errTurnGone)
+			return
 		}
-		run.free()
+		bodies := run.closing(open, e, final)
+		s.append(lines(run.turn, bodies...), func(seq Seq, err error) {
+			if err != nil {
+				again(err)
+				return
+			}
+			o := outcome(run.turn, bodies[len(bodies)-1])
+			o.Seq = seq
+			run.over(errors.New("execution has ended"))
+			s.tellWatchers(o)
+		})
 	})
 }
 
-// free gives the lane back once the end is on disk and the provider has returned.
+// closing lists the facts that end the execution.
+func (run *besideRun) closing(open *OpenTurn, e *ending, final *string) []protocol.Body {
+	if final == nil {
+		return run.s.closing(open, e)
+	}
+	done := &protocol.TurnCompleted{DurationMS: max(0, run.s.all.now().Sub(open.StartedAt).Milliseconds())}
+	done.More.StopReason, done.More.FinalOutput = stopEndTurn, final
+	if run.chars == 0 {
+		return []protocol.Body{done}
+	}
+	m := &protocol.AssistantMessageCompleted{Content: string(run.text), ContentChars: run.chars, MessageID: run.message}
+	m.More.Parallel = true
+	return []protocol.Body{m, done}
+}
+
+// over says that nothing of the execution is left to be stored here. Its lane is freed when its provider has come back, or after a while.
+func (run *besideRun) over(cause error) {
+	s := run.s
+	run.stage.enter(stageEnded)
+	run.leave()
+	run.cancel(cause)
+	if run.provider == working {
+		s.after(s.all.cleanup(), func() {
+			run.provider = returned
+			run.free()
+		})
+	}
+	run.free()
+}
+
+// free gives the lane back once the execution has ended and its provider does not work on it.
 func (run *besideRun) free() {
 	s := run.s
-	if !run.ended || !run.returned && run.begun || s.exec.runs[run.turn] != run {
+	if run.stage != stageEnded || run.provider == working || s.exec.runs[run.turn] != run {
 		return
 	}
 	delete(s.exec.runs, run.turn)
-	if run.begun {
-		s.exec.beginning--
+	if run.provider != uncalled {
+		s.exec.begun--
 	}
 	s.startBeside()
 	s.settleDown()
@@ -290,25 +319,26 @@ func (run *besideRun) free() {
 // stop cancels the execution. done is called once the request is on disk.
 func (run *besideRun) stop(r CancelRequest, done func(error)) {
 	s := run.s
-	open := s.next.turn(run.turn)
-	if open == nil || run.over {
+	if run.stage == stageCancelling {
+		s.settled(done)
+		return
+	}
+	before := run.stage
+	if s.next.turn(run.turn) == nil || !run.stage.enter(stageCancelling) {
 		done(errNoTurn())
 		return
 	}
-	if open.Cancel != nil || run.hook {
-		done(nil)
-		return
-	}
-	run.hook = true
-	if i := slices.Index(s.exec.line, run); i >= 0 {
-		s.exec.line = slices.Delete(s.exec.line, i, i+1)
-	}
+	run.before = before
 	s.append(lines(run.turn, cancelBody(r)), func(_ Seq, err error) {
 		done(err)
 		if err != nil {
-			run.hook = false
+			if run.stage.enter(run.before) && run.late != nil { // as if nobody had asked
+				run.late()
+			}
+			s.startBeside()
 			return
 		}
+		run.leaveLine()
 		run.hold()
 		run.cancel(errCancelled)
 		run.clean(r)
@@ -372,7 +402,7 @@ func (s *Session) resolveBeside(turn TurnID, action string, b protocol.Body, got
 	if run == nil {
 		return false
 	}
-	if run.hook || run.over {
+	if run.stage != stageRunning {
 		done(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action))
 		return true
 	}
@@ -390,7 +420,7 @@ func (s *Session) resolveBeside(turn TurnID, action string, b protocol.Body, got
 // stopExecutions cancels what runs beside the serial lane, because the runtime ends. What has not started stays in line in the log.
 func (s *Session) stopExecutions() {
 	for _, run := range s.exec.runs {
-		if !run.begun {
+		if run.provider == uncalled {
 			delete(s.exec.runs, run.turn)
 			continue
 		}

@@ -64,7 +64,7 @@ func (x *Execution) do(f func(open *OpenTurn, done func(error))) error {
 	if !run.s.post(func() {
 		open := run.s.next.turn(x.Turn)
 		switch {
-		case open == nil || run.over:
+		case open == nil || run.stage >= stageEnding:
 			ch <- errTurnGone
 		case run.fault != nil:
 			ch <- run.fault

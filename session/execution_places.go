@@ -112,7 +112,7 @@ func (t *Turn) standAside() (back func()) {
 
 // hold takes a place again for an execution that goes on after its answer, or is being cancelled.
 func (run *besideRun) hold() {
-	if !run.placed && !run.ended {
+	if !run.placed && run.stage != stageEnded {
 		run.placed = true
 		run.s.all.places.retake()
 	}

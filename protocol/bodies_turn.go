@@ -145,6 +145,8 @@ type ContextCompacted struct {
 	More   struct {
 		Through Seq             `json:"through,omitempty"` // entries up to this one are replaced in the model's view
 		Keep    json.RawMessage `json:"keep,omitempty"`
+		// Provider is the hosted agent whose own context it was that became smaller; the view of our models stays whole then.
+		Provider string `json:"provider,omitempty"`
 	} `json:"-"`
 }
 

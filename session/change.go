@@ -13,6 +13,8 @@ import (
 type Change struct {
 	Provider, Model, Effort, Mode *string
 	Source                        string // selection_source; "" is "session"
+
+	holds bool // it is said of what holds already, as a hosted agent set itself to it
 }
 
 // Change changes settings.
@@ -41,7 +43,7 @@ func (s *Session) change(c Change, done func(Selection, string, error)) {
 			b.SelectionSource = "session"
 		}
 		// The mode is looked at before each call, the others when a turn begins.
-		if (c.Provider != nil || c.Model != nil || c.Effort != nil) && !s.lane.free() {
+		if (c.Provider != nil || c.Model != nil || c.Effort != nil) && !c.holds && !s.lane.free() {
 			b.Applies = "next_turn"
 		}
 		return b, sel

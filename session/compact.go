@@ -298,8 +298,8 @@ func (h *History) source(system string, created time.Time, kept int) protocol.Co
 // compact folds a compaction in.
 func (h *History) compact(b *protocol.ContextCompacted) {
 	var rec protocol.Compaction
-	if json.Unmarshal(b.Record, &rec) != nil || rec.HandoffMessage.Content == "" {
-		return // made by a version that words it differently: the model's view stays whole
+	if b.More.Provider != "" || json.Unmarshal(b.Record, &rec) != nil || rec.HandoffMessage.Content == "" {
+		return // a hosted agent's own, or made by a version that words it differently: the model's view stays whole
 	}
 	at := len(h.items)
 	for b.More.Through > 0 && at > h.compacted.at && h.items[at-1].Seq > b.More.Through {

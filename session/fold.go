@@ -198,7 +198,7 @@ func (st *State) applyTurn(t *OpenTurn, e *Entry, b protocol.Body) {
 		t.Usage = b.Stats.ContextUsagePercent
 		t.Tokens += b.Stats.InputTokens + b.Stats.OutputTokens
 	case *protocol.ContextCompacted:
-		st.FreshCompaction = true
+		st.FreshCompaction = st.FreshCompaction || b.More.Provider == ""
 	case *protocol.CancelRequested:
 		t.Cancel, t.CancelAt = b, e.Time
 		st.Held = st.Held || b.More.Hold

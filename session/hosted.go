@@ -40,10 +40,6 @@ var errLaneMoved = errors.New("there were other turns since")
 
 type agentFunc func(ctx context.Context, t *Turn) (stop string, err error)
 
-func errNoSteering() error {
-	return protocol.Errorf(protocol.UnsupportedOperation, "A hosted agent cannot be steered; a follow-up reaches it when its answer ends.")
-}
-
 // rejection is the option that refuses once, or the nearest to it; "" when none does.
 func rejection(options []protocol.Option) string {
 	found := ""

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
@@ -42,8 +43,8 @@ func (s *Session) Enqueue(mode, input string, turn TurnID, done func(InputResult
 			done(InputResult{}, err)
 			return
 		}
-		if open.Hosted && mode == protocol.ModeSteering {
-			done(InputResult{}, errNoSteering())
+		if err := s.lane.run.takes(mode, open); err != nil {
+			done(InputResult{}, err)
 			return
 		}
 		input = strings.TrimSpace(strings.ToValidUTF8(input, "\uFFFD"))
@@ -73,6 +74,9 @@ func (s *Session) Enqueue(mode, input string, turn TurnID, done func(InputResult
 		s.append(lines(open.ID, b), func(_ Seq, err error) {
 			if err == nil {
 				s.jobs.release(func(w *taskWait) bool { return w.tool }) // what waits lets the input be delivered
+				if run := s.lane.run; run != nil && run.ID == open.ID {
+					run.ring(mode)
+				}
 			}
 			done(res, err)
 		})
@@ -87,8 +91,8 @@ func (s *Session) Promote(id string, done func(InputResult, error)) {
 			done(InputResult{}, err)
 			return
 		}
-		if open.Hosted {
-			done(InputResult{}, errNoSteering())
+		if err := s.lane.run.takes(protocol.ModeSteering, open); err != nil {
+			done(InputResult{}, err)
 			return
 		}
 		in := open.input(id)
@@ -112,11 +116,16 @@ func (s *Session) Promote(id string, done func(InputResult, error)) {
 		b := &protocol.InputMoved{}
 		b.More.InputID, b.More.To = id, protocol.ModeSteering
 		res := InputResult{ID: id, Mode: protocol.ModeSteering, Input: in.Text, Pending: len(waiting) + 1}
-		s.append(lines(open.ID, b), func(_ Seq, err error) { done(res, err) })
+		s.append(lines(open.ID, b), func(_ Seq, err error) {
+			if run := s.lane.run; err == nil && run != nil && run.ID == open.ID {
+				run.ring(protocol.ModeSteering)
+			}
+			done(res, err)
+		})
 	})
 }
 
-// Retrieve takes an input back: the one named, or the newest of the mode when id is "".
+// Retrieve takes an input back: the one named, or the newest of the mode when id is "". One that is with a hosted agent stays there.
 func (s *Session) Retrieve(mode, id string, done func(InputResult, error)) {
 	s.queueCall(done, func() {
 		open, err := s.activeTurn("")
@@ -124,11 +133,11 @@ func (s *Session) Retrieve(mode, id string, done func(InputResult, error)) {
 			done(InputResult{}, err)
 			return
 		}
-		waiting := open.queued(mode)
+		waiting := slices.DeleteFunc(open.queued(mode), func(in *Input) bool { return s.withAgent(in.ID) })
 		var in *Input
 		switch {
 		case id != "":
-			if in = open.input(id); in == nil || in.Mode != mode {
+			if in = open.input(id); in == nil || in.Mode != mode || s.withAgent(id) {
 				done(InputResult{}, protocol.Errorf(protocol.InputNotPending, "Queued %s input was not found.", mode))
 				return
 			}
@@ -168,9 +177,7 @@ func (t *Turn) Deliver(mode string) (*Input, error) {
 			return
 		}
 		in := *waiting[0]
-		b := &protocol.QueuedInputDelivered{InputID: in.ID, Input: in.Text, Mode: in.Mode}
-		b.More.Parts = in.Parts
-		t.s.append(lines(t.ID, b), func(_ Seq, err error) {
+		t.s.append(lines(t.ID, deliveryOf(&in)), func(_ Seq, err error) {
 			if err == nil {
 				got = &in
 			}
@@ -178,6 +185,13 @@ func (t *Turn) Deliver(mode string) (*Input, error) {
 		})
 	})
 	return got, err
+}
+
+// deliveryOf is the fact that an input is part of the conversation now.
+func deliveryOf(in *Input) protocol.Body {
+	b := &protocol.QueuedInputDelivered{InputID: in.ID, Input: in.Text, Mode: in.Mode}
+	b.More.Parts = in.Parts
+	return b
 }
 
 // LastCall ends the acceptance of inputs unless one waits: it reports whether the turn may end.

@@ -90,6 +90,8 @@ type Turn struct {
 	expiry    *time.Timer            // of an execution's timeout
 	aside     agentFunc              // answers in the place of the agent; nil for none
 	hurry     chan struct{}          // closed when somebody waits for the lane
+	steered   func()                 // owned by the session's goroutine: rings for a hosted agent that takes steering; nil for others
+	handed    map[string]bool        // owned by the session's goroutine: inputs that are with the hosted agent
 	placed    atomic.Bool            // it holds a place of the process
 }
 

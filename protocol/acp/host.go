@@ -127,6 +127,16 @@ type HostSession struct {
 	Mode    string
 }
 
+// Option finds a setting by category; nil for none.
+func (s HostSession) Option(category string) *HostOption {
+	for i := range s.Options {
+		if s.Options[i].Category == category {
+			return &s.Options[i]
+		}
+	}
+	return nil
+}
+
 // ReadHostSession reads such an answer; id is that of a session that was loaded or resumed. Null is taken for an empty one.
 func ReadHostSession(result json.RawMessage, id string) (HostSession, error) {
 	s := HostSession{ID: id}
@@ -208,15 +218,18 @@ type HostUpdate struct {
 	MessageID string          `json:"messageId"`
 	Content   json.RawMessage `json:"content"` // a block of a chunk, a list of a tool call
 	HostCall
-	Entries  []PlanEntry     `json:"entries"`
-	Used     *int            `json:"used"`
-	Size     *int            `json:"size"`
-	Cost     json.RawMessage `json:"cost"`
-	Options  json.RawMessage `json:"configOptions"`
-	Mode     string          `json:"currentModeId"`
-	Commands json.RawMessage `json:"availableCommands"`
-	Severity string          `json:"severity"`
-	Raw      json.RawMessage `json:"-"`
+	Entries    []PlanEntry     `json:"entries"`
+	Used       *int            `json:"used"`
+	Size       *int            `json:"size"`
+	Cost       json.RawMessage `json:"cost"`
+	Options    json.RawMessage `json:"configOptions"`
+	Mode       string          `json:"currentModeId"`
+	Commands   json.RawMessage `json:"availableCommands"`
+	Severity   string          `json:"severity"`
+	Compaction string          `json:"compactionId"`
+	Summary    json.RawMessage `json:"summary"` // of a compaction: a list of blocks
+	Error      *string         `json:"error"`   // of a compaction
+	Raw        json.RawMessage `json:"-"`
 }
 
 // HostCall is what an agent tells of a tool call; nil members stay as they were.
@@ -283,6 +296,17 @@ func ReadHostBlock(raw json.RawMessage) HostBlock {
 		return HostBlock{Text: "[" + b.Type + " " + b.MIME + "]"}
 	}
 	return HostBlock{}
+}
+
+// BlocksText is what a person reads of a list of content blocks.
+func BlocksText(raw json.RawMessage) string {
+	var rows []json.RawMessage
+	_ = json.Unmarshal(raw, &rows)
+	var b strings.Builder
+	for _, row := range rows {
+		b.WriteString(ReadHostBlock(row).Text)
+	}
+	return b.String()
 }
 
 // HostContent is one piece of what a tool call shows: text, a diff, or a terminal of the host.
@@ -357,8 +381,9 @@ func Selected(option string) any {
 
 // HostStop is how an agent answers a prompt.
 type HostStop struct {
-	Reason string
-	Usage  *HostUsage // nil when it tells none
+	Reason  string
+	Usage   *HostUsage // nil when it tells none
+	Dropped []string   // ids of inputs that never reached its model (our own extension)
 }
 
 // HostUsage counts the tokens of a turn.
@@ -378,6 +403,7 @@ func ReadHostStop(result json.RawMessage) (s HostStop) {
 	}
 	_ = json.Unmarshal(result, &r)
 	s.Reason = r.Stop
+	_ = json.Unmarshal(r.Meta[MetaDropped], &s.Dropped)
 	if r.Usage != nil {
 		s.Usage = &HostUsage{r.Usage.Input, r.Usage.Cached, r.Usage.Output, r.Usage.Thought}
 		return s
@@ -387,6 +413,12 @@ func ReadHostStop(result json.RawMessage) (s HostStop) {
 		s.Usage = &HostUsage{own.InputTokens, own.CachedInputTokens, own.OutputTokens, own.ReasoningOutputTokens}
 	}
 	return s
+}
+
+// HostQueued reads an agent's answer to a steering: its id of the input, "" where it names none.
+func HostQueued(result json.RawMessage) string {
+	id, _ := text(ReadParams(object(result))["inputId"])
+	return id
 }
 
 // PromptBlocks are the blocks of a prompt to an agent: first what is said before it, then the text and what it carries. What the agent does not

@@ -31,6 +31,7 @@ const (
 	UsageUpdate      = "usage_update"
 	NoticeUpdate     = "notice"
 	CompactionUpdate = "compaction_update"
+	CompactionChunk  = "compaction_summary_chunk"
 )
 
 // Statuses of a tool call.

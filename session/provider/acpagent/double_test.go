@@ -22,7 +22,10 @@ import (
 // TestMain is also the agent that tests host: with ACP_DOUBLE set, this binary speaks the protocol on its standard streams.
 func TestMain(m *testing.M) {
 	if mode := os.Getenv("ACP_DOUBLE"); mode != "" {
-		(&double{modes: strings.Split(mode, ","), out: bufio.NewWriter(os.Stdout), answers: map[string]chan json.RawMessage{}}).serve()
+		(&double{
+			modes: strings.Split(mode, ","), out: bufio.NewWriter(os.Stdout), answers: map[string]chan json.RawMessage{}, steered: make(chan string, 8),
+			set: map[string]string{"mode": "edit", "model": "small", "effort": "low"},
+		}).serve()
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -40,6 +43,8 @@ type double struct {
 	session string
 	opened  string // how
 	servers string // of the Model Context Protocol, as it was told
+	steered chan string
+	set     map[string]string // its settings
 }
 
 func (d *double) is(mode string) bool { return slices.Contains(d.modes, mode) }
@@ -147,6 +152,9 @@ func (d *double) take(m message) {
 		if d.is("http") {
 			caps["mcpCapabilities"] = object{"http": true}
 		}
+		if d.is("steer") {
+			caps["_meta"] = object{"rind/extensions": object{"version": 1, "methods": []string{"_rind/session/steer"}}}
+		}
 		version := 1
 		if d.is("v9") {
 			version = 9
@@ -165,7 +173,7 @@ func (d *double) take(m message) {
 		if d.is("early") {
 			d.say("early ")
 		}
-		d.write(object{"id": m.ID, "result": object{"sessionId": d.session}})
+		d.write(object{"id": m.ID, "result": object{"sessionId": d.session, "configOptions": d.options()}})
 		if d.is("unread") { // reads nothing more
 			time.Sleep(time.Hour)
 		}
@@ -204,9 +212,48 @@ func (d *double) take(m message) {
 			d.cancel = nil
 		}
 		d.mu.Unlock()
+	case "session/set_config_option":
+		var p struct{ ConfigID, Value string }
+		_ = json.Unmarshal(m.Params, &p)
+		d.mu.Lock()
+		d.set[p.ConfigID] = p.Value
+		d.mu.Unlock()
+		d.write(object{"id": m.ID, "result": object{"configOptions": d.options()}})
+	case "_rind/session/steer":
+		var p struct {
+			Prompt []struct{ Text string } `json:"prompt"`
+		}
+		_ = json.Unmarshal(m.Params, &p)
+		if d.is("closed") {
+			d.write(object{"id": m.ID, "error": object{"code": -32052, "message": "No active turn"}})
+			return
+		}
+		d.write(object{"id": m.ID, "result": object{"inputId": "theirs-1", "mode": "steering", "pending": 1}})
+		d.steered <- p.Prompt[0].Text
 	case "session/close":
 		d.write(object{"id": m.ID, "result": object{}})
 	}
+}
+
+// options are its settings, in the mode of that name.
+func (d *double) options() []any {
+	if !d.is("options") {
+		return []any{}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var all []any
+	for _, o := range []struct {
+		id, category string
+		values       []string
+	}{{"mode", "mode", []string{"read", "ask", "edit", "full"}}, {"model", "model", []string{"small", "large"}}, {"effort", "thought_level", []string{"low", "high"}}, {"colour", "_colour", []string{"red", "blue"}}} {
+		var values []any
+		for _, v := range o.values {
+			values = append(values, object{"value": v, "name": v})
+		}
+		all = append(all, object{"id": o.id, "name": o.id, "type": "select", "category": o.category, "currentValue": d.set[o.id], "options": values})
+	}
+	return all
 }
 
 // told keeps which servers a session was opened with.
@@ -233,6 +280,25 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			d.say("there.")
 		case "say":
 			d.say(arg)
+		case "update": // as it stands
+			d.line(`{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"` + d.session + `","update":` + arg + `}}`)
+		case "set": // its own setting
+			id, value, _ := strings.Cut(arg, ":")
+			d.mu.Lock()
+			d.set[id] = value
+			d.mu.Unlock()
+			d.update(object{"sessionUpdate": "config_option_update", "configOptions": d.options()})
+		case "settings":
+			d.mu.Lock()
+			said := fmt.Sprint(d.set)
+			d.mu.Unlock()
+			d.say(said)
+		case "steered": // what the person says meanwhile
+			text := <-d.steered
+			d.update(object{"sessionUpdate": "user_message_chunk", "messageId": "theirs-1", "content": object{"type": "text", "text": text}})
+			d.say("heard:" + text)
+		case "unheard": // takes it, and never shows it
+			<-d.steered
 		case "first":
 			d.say(first)
 		case "servers":

@@ -210,7 +210,7 @@ func (ho *host) close(grace time.Duration) {
 }
 
 // learn keeps what a child is known to do.
-func (ho *host) learn(c *child, way string) {
+func (ho *host) learn(c *child) {
 	c.mu.Lock()
 	about, asked := c.about, c.asked
 	seen := map[string]bool{"asked": asked}
@@ -219,13 +219,12 @@ func (ho *host) learn(c *child, way string) {
 	}
 	c.mu.Unlock()
 	k := Known{Manifest: manifest(&about, c.session(), &c.spec, seen, !ho.hosts.cfg.Unattended), Images: &about.Image}
-	if o := c.option("model"); o != nil {
+	if o := c.session().Option("model"); o != nil {
 		for _, v := range o.Values {
 			k.Models = append(k.Models, session.ModelInfo{Provider: c.spec.Provider, ID: v.Value, Name: v.Name, API: "acp", Images: k.Images})
 		}
 	}
 	ho.hosts.learn(c.spec.Provider, k)
-	_ = way
 }
 
 // buffers says whether updates of unknown sessions are kept until their session is known.
@@ -288,6 +287,18 @@ func lasting(kind string) bool {
 	return false
 }
 
+// sets reports whether an update says how the agent is set.
+func sets(kind string) bool { return kind == acp.ModeUpdate || kind == acp.OptionsUpdate }
+
+// says reports whether an update is part of an answer: such open a turn of their own where none runs.
+func says(kind string) bool {
+	switch kind {
+	case acp.UsageUpdate, acp.NoticeUpdate, acp.UserChunk:
+		return false
+	}
+	return !lasting(kind)
+}
+
 // take hands an update to the turn that is being answered, or keeps it for one of its own.
 func (c *child) take(id string, u *acp.HostUpdate, ok bool, params json.RawMessage) {
 	if !ok || id != c.session().ID {
@@ -298,7 +309,7 @@ func (c *child) take(id string, u *acp.HostUpdate, ok bool, params json.RawMessa
 	for {
 		ho.mu.Lock()
 		talk := ho.talk
-		if talk == nil && !lasting(u.Kind) && u.Kind != acp.UsageUpdate {
+		if talk == nil && says(u.Kind) {
 			if !ho.dropping && len(ho.late) < 4*maxEarly {
 				ho.late = append(ho.late, append(json.RawMessage(nil), params...))
 				ho.wake(c)
@@ -326,6 +337,10 @@ func (c *child) flushEarly() {
 	c.mu.Unlock()
 	for _, params := range early {
 		id, u, ok := acp.ReadHostUpdate(params)
+		if ok && id == c.session().ID && sets(u.Kind) { // how it was set before we set it
+			c.event(acp.MethodUpdate, params)
+			continue
+		}
 		c.take(id, &u, ok, params)
 	}
 }
@@ -337,7 +352,7 @@ func (c *child) event(method string, params json.RawMessage) {
 	c.host.mu.Unlock()
 	b := providerEvent(c.spec.Provider, method, params)
 	if talk != nil {
-		talk.note(b)
+		talk.t.Note(b)
 		return
 	}
 	c.host.outsideNote(b)
@@ -367,20 +382,17 @@ func (ho *host) outside(c *child, u *acp.HostUpdate) {
 	case acp.InfoUpdate:
 		ho.retitle(u)
 	case acp.OptionsUpdate, acp.ModeUpdate:
-		c.changed(u)
-	}
-}
-
-// changed keeps how the child is set.
-func (c *child) changed(u *acp.HostUpdate) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if u.Kind == acp.ModeUpdate {
-		c.self.Mode = u.Mode
-		return
-	}
-	if list := acp.ReadHostOptions(u.Options); len(list) > 0 {
-		c.self.Options = list
+		o := c.changed(u)
+		if c.isOpen() && ho.hosts.all != nil { // before that the session's settings win
+			ho.hosts.all.Adopt(ho.id, o.change(c.spec.Provider))
+			ho.learn(c)
+		}
+	case acp.NoticeUpdate:
+		if u.Title != nil && *u.Title != "" {
+			ho.outsideNote(noticeOf(u.Severity, *u.Title, u))
+		}
+	default:
+		ho.outsideNote(providerEvent(c.spec.Provider, acp.MethodUpdate, u.Raw))
 	}
 }
 

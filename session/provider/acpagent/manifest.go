@@ -18,28 +18,20 @@ func manifest(h *acp.Hosted, s acp.HostSession, spec *Spec, seen map[string]bool
 		}
 		return otherwise
 	}
-	has := func(category string) bool {
-		for _, o := range s.Options {
-			if o.Category == category {
-				return true
-			}
-		}
-		return false
-	}
 	m := map[string]string{
 		"streaming": native, "replay": emulated, "list": emulated, "delete": emulated, "idempotency": emulated,
 		"cancel":          pick(seen["killed"], degraded, native),
 		"approval":        pick(seen["answered"] && !seen["asked"], degraded, emulated),
 		"input":           pick(front, native, unsupported),
 		"fork":            degraded,
-		"steer":           unsupported,
+		"steer":           pick(h.Steer, native, unsupported),
 		"follow_up":       emulated,
 		"image":           pick(h.Image, native, unsupported),
 		"audio":           pick(h.Audio, native, unsupported),
 		"embeddedContext": pick(h.Embedded, native, emulated),
-		"mode":            pick(has("mode") || len(s.Modes) > 0, native, degraded),
-		"model":           pick(has("model"), native, unsupported),
-		"effort":          pick(has("thought_level"), native, unsupported),
+		"mode":            pick(s.Option("mode") != nil || len(s.Modes) > 0, native, degraded),
+		"model":           pick(s.Option("model") != nil, native, unsupported),
+		"effort":          pick(s.Option("thought_level") != nil, native, unsupported),
 		"mcp_stdio":       native,
 		"mcp_http":        pick(h.HTTP, native, unsupported),
 		"plan":            pick(seen[acp.PlanUpdate], native, degraded),

@@ -81,16 +81,29 @@ func (c *child) open(ctx context.Context, t *session.Turn, said *session.Said) (
 	if b := c.untold(); b != nil {
 		t.Note(b)
 	}
-	c.ready(way)
+	c.ready()
 	return recap, nil
 }
 
-// ready ends the opening: what came early is told now.
-func (c *child) ready(way string) {
+// ready ends the opening. What the child said of its settings meanwhile holds.
+func (c *child) ready() {
 	c.mu.Lock()
 	c.opened = true
+	early := c.early
 	c.mu.Unlock()
-	c.host.learn(c, way)
+	for _, params := range early {
+		if id, u, ok := acp.ReadHostUpdate(params); ok && id == c.session().ID && sets(u.Kind) {
+			c.changed(&u)
+		}
+	}
+	c.host.learn(c)
+}
+
+// isOpen reports whether its session was opened.
+func (c *child) isOpen() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opened
 }
 
 // within is call with a bound.
@@ -283,7 +296,7 @@ func (c *child) settle(ctx context.Context, t *session.Turn) {
 	want := map[string]string{"mode": mode, "model": t.Selection.Model, "thought_level": t.Selection.Effort}
 	for _, category := range []string{"mode", "model", "thought_level"} {
 		value := want[category]
-		o := c.option(category)
+		o := c.session().Option(category)
 		if value == "" || value == OwnModel && category == "model" || o == nil || !o.Has(value) || o.Current == value {
 			continue
 		}
@@ -297,22 +310,12 @@ func (c *child) settle(ctx context.Context, t *session.Turn) {
 		}
 	}
 	self := c.session()
-	if c.option("mode") != nil || self.Mode == mode || !slices.Contains(self.Modes, mode) {
+	if self.Option("mode") != nil || self.Mode == mode || !slices.Contains(self.Modes, mode) {
 		return
 	}
 	if _, err := c.within(ctx, c.host.hosts.cfg.times.open, acp.MethodSetMode, object{"sessionId": self.ID, "modeId": mode}); err == nil {
 		c.change(func(self *acp.HostSession) { self.Mode = mode })
 	}
-}
-
-// option finds a setting by category; nil for none.
-func (c *child) option(category string) *acp.HostOption {
-	for _, o := range c.session().Options {
-		if o.Category == category {
-			return &o
-		}
-	}
-	return nil
 }
 
 // OwnModel is the model of a session that leaves the choice to its agent.

@@ -32,16 +32,24 @@ type talk struct {
 	order   []*call
 	size    int // of the child's context; 0 unknown
 	err     error
+	said    string // all of the prompt that is being answered: an echo of it is nothing new
+	parts   bool   // the prompt carries more than text
+	given   []*given
 	stopped chan struct{} // closed when the turn is being cancelled: nobody is asked any more
 	halted  bool
 
+	compactions   map[string]*compaction // of its context, by the child's id
+	asksToCompact bool                   // the person asked for one
+
+	rung   chan struct{} // an input for it may wait
 	asking chan struct{} // of room for one: who is asking the person
 	asked  int           // requests for consent without an answer
 }
 
 func newTalk(ho *host, c *child, t *session.Turn) *talk {
 	return &talk{
-		host: ho, c: c, t: t, calls: map[string]*call{}, heard: time.Now(), stopped: make(chan struct{}), asking: make(chan struct{}, 1),
+		host: ho, c: c, t: t, calls: map[string]*call{}, heard: time.Now(), compactions: map[string]*compaction{},
+		stopped: make(chan struct{}), rung: make(chan struct{}, 1), asking: make(chan struct{}, 1),
 	}
 }
 
@@ -75,22 +83,26 @@ func (k *talk) update(u *acp.HostUpdate) bool {
 	case acp.InfoUpdate:
 		k.host.retitle(u)
 	case acp.OptionsUpdate, acp.ModeUpdate:
-		k.c.changed(u)
-		k.t.Note(providerEvent(k.c.spec.Provider, acp.MethodUpdate, u.Raw))
+		k.adopt(u)
+	case acp.CompactionUpdate, acp.CompactionChunk:
+		k.compacts(u)
 	case acp.NoticeUpdate:
-		if u.Title != nil {
-			b := &protocol.Notice{Severity: u.Severity, Title: oneLine(*u.Title, 1000)}
-			if b.Severity != "warning" && b.Severity != "error" {
-				b.Severity = "info"
-			}
-			b.More.Data = u.Raw
-			k.t.Note(b)
-		}
+		k.noticed(u)
 	case acp.UserChunk:
+		k.userChunk(u)
 	default:
-		k.t.Note(providerEvent(k.c.spec.Provider, acp.MethodUpdate, u.Raw))
+		k.event(u)
 	}
 	return true
+}
+
+// noticed takes a line the child wants shown beside the conversation. k.mu is held.
+func (k *talk) noticed(u *acp.HostUpdate) {
+	if u.Title == nil || *u.Title == "" {
+		k.event(u)
+		return
+	}
+	k.notice(u.Severity, *u.Title, u)
 }
 
 // pause closes the message that is being said.
@@ -100,14 +112,11 @@ func (k *talk) pause() {
 	k.flush()
 }
 
-// note keeps something small in order with what is said.
-func (k *talk) note(b protocol.Body) { k.t.Note(b) }
-
 // chunk takes a piece of a message or of a thought.
 func (k *talk) chunk(u *acp.HostUpdate) {
 	b := acp.ReadHostBlock(u.Content)
 	if !b.Plain {
-		k.t.Note(providerEvent(k.c.spec.Provider, acp.MethodUpdate, u.Raw))
+		k.event(u)
 	}
 	if b.Text == "" {
 		return
@@ -242,7 +251,7 @@ func planOf(u *acp.HostUpdate) *protocol.PlanUpdated {
 // level takes how full the child's context is.
 func (k *talk) level(u *acp.HostUpdate) {
 	if u.Used == nil || u.Size == nil || *u.Size <= 0 {
-		k.t.Note(providerEvent(k.c.spec.Provider, acp.MethodUpdate, u.Raw))
+		k.event(u)
 		return
 	}
 	k.c.seenTo(acp.UsageUpdate)

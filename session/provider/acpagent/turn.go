@@ -35,6 +35,11 @@ func (ho *host) turn(ctx context.Context, spec Spec, t *session.Turn, said *sess
 	k.unasked = said.Unasked || ho.hosts.cfg.Unattended
 	ho.begin(k)
 	c.flushEarly()
+	if c.about.Steer {
+		if err := t.Steering(k.ring); err != nil {
+			return "", err
+		}
+	}
 	before := said.Context
 	if recap != "" {
 		before = append([]string{recapIntro + recap}, before...)
@@ -43,7 +48,10 @@ func (ho *host) turn(ctx context.Context, spec Spec, t *session.Turn, said *sess
 	for err == nil && stop == stops["end_turn"] { // what waits for the end of the answer is said in the same turn
 		k.pause()
 		var more *session.Input
-		if more, err = t.Deliver(protocol.ModeFollowUp); err != nil {
+		if more, err = t.Deliver(protocol.ModeSteering); err == nil && more == nil { // one the child did not take any more
+			more, err = t.Deliver(protocol.ModeFollowUp)
+		}
+		if err != nil {
 			break
 		}
 		if more == nil {
@@ -64,7 +72,7 @@ func (ho *host) turn(ctx context.Context, spec Spec, t *session.Turn, said *sess
 	if kerr := k.close(rest); err == nil {
 		err = kerr
 	}
-	ho.learn(c, "")
+	ho.learn(c)
 	return stop, err
 }
 
@@ -77,6 +85,9 @@ func (ho *host) answer(ctx context.Context, k *talk, before []string, text strin
 	if err != nil {
 		return "", fail(protocol.FailRejected, "The agent refused the prompt: "+err.Error()+".")
 	}
+	k.begins(blocks, text)
+	given := k.steerable()
+	defer given()
 	type end struct {
 		result json.RawMessage
 		err    error
@@ -97,6 +108,7 @@ func (ho *host) answer(ctx context.Context, k *talk, before []string, text strin
 	for {
 		select {
 		case e := <-ended:
+			given()
 			return ho.ended(ctx, k, e.result, e.err, failure)
 		case <-done:
 			done = nil
@@ -165,6 +177,7 @@ func (ho *host) ended(ctx context.Context, k *talk, result json.RawMessage, err 
 	}
 	c.answered()
 	s := acp.ReadHostStop(result)
+	k.settleGiven(s.Dropped)
 	if s.Usage != nil {
 		k.used(s.Usage)
 	}
@@ -174,7 +187,7 @@ func (ho *host) ended(ctx context.Context, k *talk, result json.RawMessage, err 
 	if s.Reason == "cancelled" {
 		return "", session.ErrAgentCancelled
 	}
-	k.note(providerEvent(c.spec.Provider, acp.MethodPrompt, result))
+	k.t.Note(providerEvent(c.spec.Provider, acp.MethodPrompt, result))
 	return stops["end_turn"], nil
 }
 

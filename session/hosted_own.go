@@ -1,0 +1,58 @@
+package session
+
+import "github.com/rind-dev/rind/protocol"
+
+// This file is what a hosted agent does to itself: it changes its settings, and makes its context smaller (docs/protocol/acp.md section 5.2).
+
+// sourceAgent is the selection_source of settings that a hosted agent changed.
+const sourceAgent = "agent"
+
+// Adopt takes over what the agent of this turn set itself to: of says what that changes of the session's settings, on the session's goroutine, and
+// false where it is nothing. It reports whether something changed, once that is on disk.
+func (t *Turn) Adopt(of func(Selection) (Change, bool)) (changed bool, err error) {
+	err = t.do(func(done func(error)) {
+		t.gather.flush()
+		changed = t.s.takeOver(of, done)
+	})
+	return changed && err == nil, err
+}
+
+// Adopt is Turn.Adopt between two turns. It does not wait; what cannot be stored is dropped.
+func (ss *Sessions) Adopt(id SessionID, of func(Selection) (Change, bool)) {
+	if s := ss.known(id); s != nil {
+		s.post(func() {
+			if !s.draft && !s.removed && !s.stopping {
+				s.takeOver(of, func(error) {})
+			}
+		})
+	}
+}
+
+func (s *Session) takeOver(of func(Selection) (Change, bool), done func(error)) bool {
+	c, ok := of(s.next.Sel)
+	if !ok {
+		done(nil)
+		return false
+	}
+	c.Source, c.holds = sourceAgent, true
+	s.change(c, func(_ Selection, _ string, err error) { done(err) })
+	return true
+}
+
+// Compacted makes the fact that the agent of this turn made its own context smaller. summary is what it shows of the rest, "" for nothing; asked is
+// that the person asked for it. Log, history and the view of our own models stay as they are.
+func (t *Turn) Compacted(provider, summary string, asked bool) (protocol.Body, error) {
+	rec := protocol.Compaction{
+		ID: t.s.all.cfg.IDs.Hex32(), CreatedAt: protocol.FormatTime(t.s.all.now()), Strategy: protocol.CompactByModel, Reason: protocol.CompactAuto,
+		Phase: protocol.CompactMidTurn, PolicyVersion: protocol.CompactPolicy,
+		ContinuationUserMessage: protocol.CompactionMessage{Role: string(RoleUser)},
+		HandoffMessage:          protocol.CompactionMessage{Role: string(RoleAssistant), Content: cutMiddle(summary, keepSummaryChars)},
+	}
+	if asked {
+		rec.Reason = protocol.CompactManual
+	}
+	err := t.View(func(st *State, _ *OpenTurn, past *History) { rec.Source = past.source("", st.Created, 0) })
+	b := &protocol.ContextCompacted{Record: protocol.MustMarshal(rec)}
+	b.More.Provider = provider
+	return b, err
+}

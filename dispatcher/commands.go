@@ -28,6 +28,9 @@ type command struct {
 
 var commands = map[string]command{}
 
+// UsageColumns is how wide the usages of commands are listed.
+const UsageColumns = 29
+
 func init() {
 	for _, c := range []command{
 		{rindv2.Command{Name: "help", Description: "List commands, or explain one", Usage: "/help [command]"}, commandHelp},
@@ -145,7 +148,7 @@ func commandHelp(k *call, _ *session.Session, args []string) {
 		var b strings.Builder
 		b.WriteString("Commands:")
 		for _, c := range d.Commands {
-			fmt.Fprintf(&b, "\n  %-24s %s", c.Usage, c.Description)
+			fmt.Fprintf(&b, "\n  %-*s %s", UsageColumns, c.Usage, c.Description)
 		}
 		k.ok(commandResult{Text: b.String(), Display: d})
 		return
@@ -234,10 +237,10 @@ func commandSessions(k *call, _ *session.Session, args []string) {
 		list := k.c.list(metas, "")
 		rows := []row{}
 		var b strings.Builder
-		for _, it := range list.Sessions {
+		for i, it := range list.Sessions {
 			current := list.CurrentSessionID != nil && *list.CurrentSessionID == it.ID
 			rows = append(rows, row{it.ID, current, it.UpdatedAt, it.Title, it.Size.Messages, it.Size.ToolCalls, it.Preview})
-			fmt.Fprintf(&b, "%s  %s  %s\n", it.ID, it.UpdatedAt, it.Title)
+			fmt.Fprintf(&b, "%s  %s  %s\n", it.ID, metas[i].Activity.Local().Format("2006-01-02 15:04"), it.Title)
 		}
 		text := strings.TrimRight(b.String(), "\n")
 		if text == "" {
@@ -301,7 +304,9 @@ func commandStatus(k *call, s *session.Session, _ []string) {
 		}
 		var b strings.Builder
 		for _, e := range entries {
-			fmt.Fprintf(&b, "%s: %s %s\n", e.Label, e.Value, e.State)
+			if text := strings.TrimSpace(e.Value + " " + e.State); text != "" {
+				fmt.Fprintf(&b, "%s: %s\n", e.Label, text)
+			}
 		}
 		fmt.Fprintf(&b, "messages: %d", v.Messages)
 		k.ok(commandResult{Text: b.String(), Display: struct {

@@ -211,6 +211,12 @@ type WorkspaceModels interface {
 	DefaultIn(workspace string) Selection
 }
 
+// ProviderModels is what a Models may offer beside: what a session begins with that names a provider and no model. ok is false for a provider
+// that is not known; the session then begins with the model of the default.
+type ProviderModels interface {
+	DefaultOf(provider string) (model, effort string, ok bool)
+}
+
 // Selection is what a session is set to.
 type Selection struct {
 	Provider string

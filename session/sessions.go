@@ -133,8 +133,13 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 		return nil, ss.storeError(err)
 	}
 	sel := ss.Default(o.Workspace)
-	if o.Selection.Provider != "" {
-		sel.Provider = o.Selection.Provider
+	if named := o.Selection.Provider; named != "" && named != sel.Provider {
+		if m, ok := ss.cfg.Models.(ProviderModels); ok && o.Selection.Model == "" {
+			if model, effort, ok := m.DefaultOf(named); ok {
+				sel.Model, sel.Effort = model, effort
+			}
+		}
+		sel.Provider = named
 	}
 	if o.Selection.Model != "" {
 		sel.Model = o.Selection.Model

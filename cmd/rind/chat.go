@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +26,6 @@ func chatCommand(std *streams) *cobra.Command {
 		},
 	}
 	f.bind(cmd)
-	cmd.Flags().Lookup("provider").Usage += "; needs --model"
 	return cmd
 }
 
@@ -40,15 +38,15 @@ func runChat(ctx context.Context, std *streams, f *chosen, prompt string) error 
 	if err := f.check(); err != nil {
 		return err
 	}
-	if f.provider != "" && f.model == "" {
-		return usageError{errors.New("--provider needs --model")}
-	}
 	attended := isTerminal(std.in) && isTerminal(std.err)
-	p, err := compose(std, &f.common, composition{typed: true, temporary: true, unattended: !attended, modelFlag: f.model != ""})
+	p, err := compose(std, &f.common, composition{typed: true, temporary: true, unattended: !attended, modelFlag: f.model != "" || f.provider != ""})
 	if err != nil {
 		return err
 	}
 	defer p.close()
+	if err := f.fill(ctx, p); err != nil {
+		return err
+	}
 	cfg := p.served()
 	cfg.Session, cfg.Latest = session.SessionID(f.session), f.latest && f.session == ""
 	d := dispatcher.New(cfg)

@@ -50,15 +50,21 @@ func (t *talk) hear(line *told) error {
 		t.over(line.Turn, 0)
 		t.screen.line("Cancelled: " + plainLine(b.Reason))
 	case *protocol.SessionSettingsChanged:
-		if t.requests == 0 {
-			t.screen.line(t.screen.colour.dim(fmt.Sprintf("(now %s, mode %s)", plainLine(b.Model), plainLine(b.ApprovalMode))))
-		}
+		t.settings(b.Model, b.ApprovalMode)
 	case *protocol.TaskContinuationFailed:
 		t.screen.fault(b.Error)
 	default:
 		t.screen.entry(b)
 	}
 	return nil
+}
+
+// settings tells the person what the session is set to, where that is news: what they changed themselves was answered.
+func (t *talk) settings(model, mode string) {
+	if t.requests == 0 && (model != t.model || mode != t.mode) {
+		t.screen.line(t.screen.colour.dim(fmt.Sprintf("(now %s, mode %s)", plainLine(model), plainLine(mode))))
+	}
+	t.model, t.mode = model, mode
 }
 
 // hearLoose takes events that are no entries of the log.

@@ -167,25 +167,47 @@ func (s *screen) change(b *protocol.FileChange) {
 // result shows how a call ended, under its line.
 func (s *screen) result(b *protocol.ToolResult) {
 	s.remember(b)
-	if s.last != b.ToolCallID {
-		s.call(b.ToolCallID, b.ToolName)
+	s.ended(b.ToolCallID, b.ToolName, b.Status, b.ErrorType, time.Duration(b.DurationMS)*time.Millisecond, b.Result)
+}
+
+// outcome shows how a call ended by what the model was told of it.
+func (s *screen) outcome(id, name, result string) {
+	var r struct {
+		OK        bool
+		ErrorType string `json:"error_type"`
+	}
+	status := protocol.ToolFailed
+	switch err := json.Unmarshal([]byte(result), &r); {
+	case err != nil || r.OK:
+		status = protocol.ToolCompleted
+	case r.ErrorType == protocol.ErrApprovalRejected || r.ErrorType == protocol.ErrApprovalUnavailable:
+		status = protocol.ToolRejected
+	case r.ErrorType == protocol.ErrCancelled:
+		status = protocol.ToolCancelled
+	}
+	s.ended(id, name, status, r.ErrorType, 0, result)
+}
+
+func (s *screen) ended(id, name, status, errorType string, lasted time.Duration, result string) {
+	if s.last != id {
+		s.call(id, name)
 	}
 	var r struct {
 		OK    bool
 		Error string
 		Data  json.RawMessage
 	}
-	_ = json.Unmarshal([]byte(b.Result), &r)
+	_ = json.Unmarshal([]byte(result), &r)
 	took := ""
-	if d := time.Duration(b.DurationMS) * time.Millisecond; d >= 50*time.Millisecond {
-		took = fmt.Sprintf(" %.1fs", d.Seconds())
+	if lasted >= 50*time.Millisecond {
+		took = fmt.Sprintf(" %.1fs", lasted.Seconds())
 	}
-	if b.Status != protocol.ToolCompleted {
-		text := "  " + b.Status + took
+	if status != protocol.ToolCompleted {
+		text := "  " + status + took
 		if why := firstLine(r.Error); why != "" {
 			text += ": " + why
-		} else if b.ErrorType != "" {
-			text += ": " + b.ErrorType
+		} else if errorType != "" {
+			text += ": " + errorType
 		}
 		s.line(s.colour.red(s.cut(text, 0)))
 		return

@@ -27,6 +27,8 @@ type talk struct {
 	attended bool // a person sits at a terminal; else standard input is a list of prompts
 
 	session  string
+	model    string // what the session is set to, as far as the person was told
+	mode     string
 	turn     string // the turn that runs, by its events; "" for none
 	prompts  int    // of ours without an answer
 	requests int    // others without an answer
@@ -152,7 +154,7 @@ func (t *talk) start(f *chosen, prompt string, lines <-chan told) error {
 		State     *session.TurnState `json:"turn_state"`
 		Live      *session.LiveTurn  `json:"live_turn"`
 	}
-	if err := t.wait(lines, "initialize", map[string]any{"client_capabilities": []string{"rind/approvals"}}, &hello); err != nil {
+	if err := t.wait(lines, "initialize", map[string]any{"client_capabilities": []string{"rind/approvals", "rind/notices"}}, &hello); err != nil {
 		return asExit(err)
 	}
 	t.session = hello.SessionID
@@ -180,6 +182,7 @@ func (t *talk) start(f *chosen, prompt string, lines <-chan told) error {
 		}
 		t.screen.line(t.screen.colour.dim(fmt.Sprintf("%s (%s), mode %s. /help lists commands, Ctrl-D ends.", plainLine(hello.Model), plainLine(hello.Provider), hello.Mode)))
 	}
+	t.model, t.mode = hello.Model, hello.Mode
 	t.found(hello.State, hello.Live)
 	if strings.TrimSpace(prompt) == "" {
 		return nil
@@ -324,12 +327,13 @@ func (t *talk) prompt(text string, transient json.RawMessage) error {
 	if transient != nil {
 		params["transient_system_messages"] = transient
 	}
-	return t.begin(params, text)
+	t.prompts++
+	return t.wire.call("session/prompt", params, t.answered(text, ""))
 }
 
-func (t *talk) begin(params map[string]any, text string) error {
-	t.prompts++
-	return t.wire.call("session/prompt", params, func(r reply) {
+// answered takes the answer to a prompt of text. idle is what is said where no turn can go on; "" for the runtime's own words.
+func (t *talk) answered(text, idle string) func(reply) {
+	return func(r reply) {
 		t.prompts--
 		var res struct {
 			Turn    string             `json:"turn_id"`
@@ -337,6 +341,10 @@ func (t *talk) begin(params map[string]any, text string) error {
 			Fault   *session.TurnFault `json:"error"`
 		}
 		if err := r.into(&res); err != nil {
+			if idle != "" && protocol.KindOf(err) == protocol.TurnNotActive {
+				t.screen.line(idle)
+				return
+			}
 			t.screen.fault(messageOf(err))
 			t.back("not asked", text)
 			t.last = asExit(err)
@@ -352,7 +360,13 @@ func (t *talk) begin(params map[string]any, text string) error {
 		if res.Fault != nil && res.Outcome == session.OutcomeFailed {
 			t.screen.fault(res.Fault.Message)
 		}
-	})
+	}
+}
+
+// resume goes on with a turn that was cut off.
+func (t *talk) resume() error {
+	t.prompts++
+	return t.wire.call("session/prompt", map[string]any{"session_id": t.session, "resume": true}, t.answered("", "Nothing was cut off here."))
 }
 
 // back shows a text that went nowhere.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
@@ -13,7 +14,7 @@ import (
 var own = []struct{ usage, text string }{
 	{"/cancel", "Cancel the turn, as Ctrl-C does"},
 	{"/exit, /quit", "End; a running turn is cancelled"},
-	{"/mode <ask|edit|read|full>", "Set what runs unasked"},
+	{"/mode [ask|edit|read|full]", "Show or set what runs unasked"},
 	{"/new", "Begin a new session"},
 	{"/resume", "Go on with a turn that was cut off"},
 	{"/switch <id>", "Go on with another session"},
@@ -121,14 +122,19 @@ func (t *talk) command(line string) error {
 			t.screen.line("A turn is running.")
 			return nil
 		}
-		return t.begin(map[string]any{"session_id": t.session, "resume": true}, "")
+		return t.resume()
 	case "/mode":
+		if rest == "" {
+			t.screen.line("Mode: " + plainLine(t.mode))
+			return nil
+		}
 		var res struct{ Mode string }
 		return t.ask("rind/session/set_mode", map[string]any{"mode": rest}, &res, func(err error) {
 			if err != nil {
 				t.screen.fault(messageOf(err))
 				return
 			}
+			t.mode = res.Mode
 			t.screen.line("Mode: " + plainLine(res.Mode))
 		})
 	}
@@ -149,9 +155,14 @@ func (t *talk) command(line string) error {
 			t.screen.settle()
 			t.screen.say(res.Text + "\n")
 		}
-		if name == "/help" && rest == "" {
+		switch {
+		case name == "/help" && rest == "":
 			for _, c := range own {
-				t.screen.say(fmt.Sprintf("  %-24s %s\n", c.usage, c.text))
+				t.screen.say(fmt.Sprintf("  %-*s %s\n", dispatcher.UsageColumns, c.usage, c.text))
+			}
+		case name == "/model" && strings.HasPrefix(res.Text, "Session model updated."):
+			if words := strings.Fields(rest); len(words) == 2 {
+				t.model = words[1]
 			}
 		}
 		t.back("try", res.Prefill)
@@ -169,6 +180,10 @@ func (t *talk) change(method, id string) error {
 		t.screen.line("A turn is running: /cancel it first.")
 		return nil
 	}
+	if method == "session/switch" && id == "" {
+		t.screen.line("Name the session: /switch ID; /sessions lists them.")
+		return nil
+	}
 	old := t.session
 	params := map[string]any{}
 	if id != "" {
@@ -179,6 +194,8 @@ func (t *talk) change(method, id string) error {
 		t.requests--
 		var res struct {
 			SessionID string             `json:"session_id"`
+			Model     string             `json:"model"`
+			Mode      string             `json:"approval_mode"`
 			Preview   string             `json:"resume_preview"`
 			State     *session.TurnState `json:"turn_state"`
 			Live      *session.LiveTurn  `json:"live_turn"`
@@ -201,6 +218,7 @@ func (t *talk) change(method, id string) error {
 		} else {
 			t.screen.line(t.screen.colour.dim(unturned(res.Preview)))
 		}
+		t.settings(res.Model, res.Mode)
 		t.found(res.State, res.Live)
 	})
 }

@@ -118,6 +118,17 @@ func configCheck(std *streams) error {
 	if variable != "" {
 		by = "$" + variable
 	}
-	_, err = fmt.Fprintf(std.out, "ok: provider %s (%s, chosen by %s), model %s, key from %s\n", p.Name, p.Type, by, p.Model, source)
+	_, err = fmt.Fprintf(std.out, "ok: provider %s (%s, chosen by %s), model %s, %s\n", p.Name, p.Type, by, p.Model, keyWords(p, source))
 	return err
+}
+
+// keyWords says where the key of a provider comes from.
+func keyWords(p settings.Provider, source string) string {
+	switch {
+	case !p.NeedsKey():
+		return "which needs no key"
+	case source == settings.FromNowhere:
+		return "no key is sent"
+	}
+	return "key from " + source
 }

@@ -93,7 +93,7 @@ func (r *report) outputs(ctx context.Context, rt *process) {
 	case err != nil:
 		r.add("outputs", "warning", "%s cannot be read: %v", dir, err)
 	default:
-		r.add("outputs", "ok", "%s: %d files, %s, of it %s for undo", dir, files, mebibytes(all), mebibytes(before))
+		r.add("outputs", "ok", "%s: %s, %s, of it %s for undo", dir, count(files, "file"), mebibytes(all), mebibytes(before))
 	}
 }
 
@@ -109,7 +109,7 @@ func (r *report) workspace(ctx context.Context, rt *process, set settings.Settin
 	} else if err != nil {
 		r.add("consent", "wrong", "the rules of this workspace cannot be read: %s", messageOf(err))
 	} else {
-		r.add("consent", "ok", "mode %s for new sessions; %d rules for this workspace", set.ApprovalMode(), len(rules))
+		r.add("consent", "ok", "mode %s for new sessions; %s for this workspace", set.ApprovalMode(), count(len(rules), "rule"))
 	}
 	told := 0
 	if g, ok := rt.guide.(problems); ok {
@@ -125,7 +125,7 @@ func (r *report) workspace(ctx context.Context, rt *process, set settings.Settin
 				notes++
 			}
 		}
-		r.add("notes and skills", "ok", "%d notes, %d skills, none left out", notes, len(rt.guide.Skills(rt.workspace)))
+		r.add("notes and skills", "ok", "%s, %s, none left out", count(notes, "note"), count(len(rt.guide.Skills(rt.workspace)), "skill"))
 	}
 }
 
@@ -141,9 +141,9 @@ func (r *report) trust(rt *process, set settings.Settings) {
 	case len(t.Files) == 0:
 		r.add("workspace", "ok", "%s enables nothing", rt.workspace)
 	case t.Trusted:
-		r.add("workspace", "ok", "%s is trusted, with %d files", rt.workspace, len(t.Files))
+		r.add("workspace", "ok", "%s is trusted, with %s", rt.workspace, count(len(t.Files), "file"))
 	default:
-		r.add("workspace", "warning", "%s is %s: %d files in it take no effect; rind trust shows them", rt.workspace, t.State, len(t.Files))
+		r.add("workspace", "warning", "%s is %s: %s no effect; rind trust shows them", rt.workspace, t.State, counted(len(t.Files), "file in it takes", "files in it take"))
 	}
 }
 
@@ -197,7 +197,7 @@ func (r *report) provider(ctx context.Context, rt *process, set settings.Setting
 		r.add("key", "warning", "%s Until then 'rind prompt' answers with the built-in demo, which is no AI, if nothing else is set.", messageOf(err))
 		return
 	}
-	r.add("key", "ok", "from %s", source)
+	r.add("key", "ok", "%s", strings.TrimPrefix(strings.TrimPrefix(keyWords(p, source), "key "), "which "))
 	if p.Type != settings.OpenAIChat && p.Type != settings.OpenAIResponses && p.Type != settings.Anthropic {
 		return
 	}

@@ -37,7 +37,7 @@ func fixtureCommand(std *streams) *cobra.Command {
 	}
 	play := func(use, short string, f func(ctx context.Context, file string, command []string) error) {
 		cmd.AddCommand(&cobra.Command{
-			Use: use + " FILE -- COMMAND [ARGS]", Short: short, Args: cobra.MinimumNArgs(2),
+			Use: use + " FILE -- COMMAND [ARGS]", Short: short, Args: atLeastArgs(2),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				ctx, stop := signalContext(cmd.Context())
 				defer stop()

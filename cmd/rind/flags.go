@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -56,6 +57,23 @@ func (c *chosen) check() error {
 		return exitf(exitUsage, "Invalid session id.")
 	}
 	return nil
+}
+
+// fill completes what the flags name: the session, and the model of a provider that is named alone.
+func (c *chosen) fill(ctx context.Context, rt *process) error {
+	if c.provider != "" && c.model == "" {
+		p, _, err := rt.models.provider(c.provider)
+		if err != nil {
+			return asExit(err)
+		}
+		c.model = p.Model
+	}
+	if c.session == "" {
+		return nil
+	}
+	id, err := rt.named(ctx, c.session)
+	c.session = string(id)
+	return err
 }
 
 // traceFlag is --trace-llm, which a variable of the environment can give too.

@@ -25,6 +25,14 @@ func (m *models) DefaultIn(workspace string) session.Selection {
 	return m.under(sel, own.Over(inherited))
 }
 
+var _ session.ProviderModels = (*models)(nil)
+
+// DefaultOf implements session.ProviderModels.
+func (m *models) DefaultOf(provider string) (model, effort string, ok bool) {
+	p, _, err := m.provider(provider)
+	return p.Model, p.ReasoningEffort, err == nil
+}
+
 // under lays a folder's defaults over a selection. An effort of the settings is meant for the provider selected there.
 func (m *models) under(sel session.Selection, d settings.FolderDefaults) session.Selection {
 	if d.Model != "" {

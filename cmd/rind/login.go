@@ -29,7 +29,7 @@ func loginCommand(std *streams) *cobra.Command {
 		Short: "Keep the API key of a provider",
 		Long: "Asks for a key, which is not shown, tries it with the provider, and keeps it: in the system's keyring where there is one, else in\n" +
 			"settings.json, which only its owner can read. Without PROVIDER it is for the one in use. A provider's environment variable wins over both.",
-		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		Args: atMostArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return login(cmd.Context(), std, &f, strings.Join(args, ""))
 		},
@@ -212,7 +212,7 @@ func logoutCommand(std *streams) *cobra.Command {
 		Use:   "logout [PROVIDER]",
 		Short: "Forget the API key of a provider",
 		Long:  "Removes the key that 'rind login' kept, from the keyring and from settings.json. Without PROVIDER it is that of the one in use.",
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		Args:  atMostArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rt, err := compose(&streams{nil, io.Discard, std.err}, &common{}, composition{})
 			if err != nil {

@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	root.SetIn(stdin)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return exitOK
 	}
@@ -78,7 +78,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
 		fmt.Fprintln(stderr, "rind: "+oneLine(err.Error()))
-		fmt.Fprintln(stderr, "Run 'rind --help' for usage.")
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
 	}
 	fmt.Fprintln(stderr, "rind: "+oneLine(messageOf(err)))
@@ -126,16 +126,10 @@ func rootCommand(std *streams) *cobra.Command {
 	return root
 }
 
-// noArgs and the others are cobra's checks, as usage errors.
-func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) }
-
-func exactArgs(n int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(n)(cmd, args)) }
-}
-
-func usage(err error) error {
-	if err == nil {
-		return nil
+// noArgs is cobra's check, as a usage error.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if err := cobra.NoArgs(cmd, args); err != nil {
+		return usageError{err}
 	}
-	return usageError{err}
+	return nil
 }

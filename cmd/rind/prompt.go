@@ -72,6 +72,9 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 		return err
 	}
 	defer rt.close()
+	if err := f.fill(ctx, rt); err != nil {
+		return err
+	}
 	s, err := f.find(ctx, rt)
 	if err != nil {
 		return asExit(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,13 +18,10 @@ import (
 )
 
 func sessionsCommand(std *streams) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "sessions", Short: "List, show, export and delete sessions", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(std.err, cmd.UsageString())
-			return &exit{code: exitUsage}
-		},
-	}
+	cmd := sessionsList(std)
+	cmd.Use, cmd.Short = "sessions", "List, show, export and delete sessions"
+	cmd.Long = "Lists the sessions of this folder, newest first, as 'rind sessions list' does. SESSION of the commands below is an id from that list, or its first\n" +
+		"characters, or the first of its last part, at least 4, as far as no other session has them."
 	cmd.AddCommand(sessionsList(std), sessionsShow(std), sessionsExport(std), sessionsDelete(std), sessionsPrune(std))
 	return cmd
 }
@@ -102,9 +100,9 @@ func showList(out, errOut io.Writer, metas []session.Meta, asJSON bool) error {
 	return w.Flush()
 }
 
-// withSession opens the session named on the command line.
-func withSession(ctx context.Context, std *streams, c *common, id string, f func(rt *process, s *session.Session) error) error {
-	if !protocol.ValidSessionID(id) {
+// withSession opens the session named on the command line; "" is the newest of the folder.
+func withSession(ctx context.Context, std *streams, c *common, name string, f func(rt *process, s *session.Session) error) error {
+	if name != "" && !protocol.ValidSessionID(name) {
 		return exitf(exitUsage, "Invalid session id.")
 	}
 	rt, err := compose(std, c, composition{})
@@ -112,7 +110,11 @@ func withSession(ctx context.Context, std *streams, c *common, id string, f func
 		return err
 	}
 	defer rt.close()
-	s, err := rt.all.Open(ctx, session.SessionID(id))
+	id, err := rt.named(ctx, name)
+	if err != nil {
+		return err
+	}
+	s, err := rt.all.Open(ctx, id)
 	if err != nil {
 		return asExit(err)
 	}
@@ -123,9 +125,9 @@ func withSession(ctx context.Context, std *streams, c *common, id string, f func
 func sessionsShow(std *streams) *cobra.Command {
 	var c common
 	cmd := &cobra.Command{
-		Use: "show SESSION", Short: "Show the conversation of a session", Args: exactArgs(1),
+		Use: "show [SESSION]", Short: "Show the conversation of a session, the newest of this folder without SESSION", Args: atMostArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withSession(cmd.Context(), std, &c, args[0], func(_ *process, s *session.Session) error {
+			return withSession(cmd.Context(), std, &c, strings.Join(args, ""), func(_ *process, s *session.Session) error {
 				var wire []session.Wire
 				var state *session.TurnState
 				var werr error
@@ -135,7 +137,7 @@ func sessionsShow(std *streams) *cobra.Command {
 				}); err != nil || werr != nil {
 					return asExit(errors.Join(err, werr))
 				}
-				return showWire(std.out, wire, state)
+				return showWire(std.out, s.ID, wire, state)
 			})
 		},
 	}
@@ -143,34 +145,40 @@ func sessionsShow(std *streams) *cobra.Command {
 	return cmd
 }
 
-func showWire(out io.Writer, wire []session.Wire, state *session.TurnState) error {
+// showWire shows a conversation as prompt and chat showed it: what was said, a line for each call, and how it ended.
+func showWire(out io.Writer, id session.SessionID, wire []session.Wire, state *session.TurnState) error {
+	text := &strings.Builder{}
+	shown := newScreen(&streams{nil, text, text})
+	names := map[string]string{}
 	for _, m := range wire[1:] {
 		switch m.Role {
 		case session.RoleUser:
-			fmt.Fprintf(out, "> %s\n\n", printable(*m.Content))
+			fmt.Fprintf(text, "\n> %s\n\n", printable(*m.Content))
 		case session.RoleAssistant:
 			if m.Content != nil {
-				fmt.Fprintf(out, "%s\n", printable(*m.Content))
+				shown.say(*m.Content)
+				shown.endLine()
 				if m.Interrupted {
-					fmt.Fprintln(out, "(cut off)")
+					shown.line("(cut off)")
 				}
-				fmt.Fprintln(out)
 			}
 			for _, call := range m.ToolCalls {
-				fmt.Fprintf(out, "· %s %s\n", call.Function.Name, protocol.Prefix(printable(oneLine(call.Function.Arguments)), 160))
+				names[call.ID] = call.Function.Name
+				shown.calls[call.ID] = shown.summary(call.Function.Name, json.RawMessage(call.Function.Arguments))
 			}
 		default:
-			fmt.Fprintf(out, "  %s\n\n", protocol.Prefix(printable(oneLine(*m.Content)), 160))
+			shown.outcome(m.ToolCallID, names[m.ToolCallID], *m.Content)
 		}
 	}
 	if state != nil && state.Status == "running" {
-		what := "was interrupted: go on with 'rind prompt --resume', or just ask something new"
+		what := "was interrupted: 'rind prompt --resume --session %s' goes on with it, or just ask something new"
 		if state.Waiting {
-			what = "waits for an answer"
+			what = "waits for an answer: 'rind chat --session %s' asks again"
 		}
-		fmt.Fprintf(out, "(the last turn %s)\n", what)
+		fmt.Fprintf(text, "\n(the last turn "+what+")\n", id)
 	}
-	return nil
+	_, err := io.WriteString(out, strings.TrimLeft(text.String(), "\n"))
+	return err
 }
 
 // exportLine is one entry of an export: everything the log holds of it.
@@ -217,7 +225,7 @@ func sessionsExport(std *streams) *cobra.Command {
 func sessionsDelete(std *streams) *cobra.Command {
 	var c common
 	cmd := &cobra.Command{
-		Use: "delete SESSION...", Short: "Delete sessions and their bytes", Args: cobra.MinimumNArgs(1),
+		Use: "delete SESSION...", Short: "Delete sessions and their bytes", Args: atLeastArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, id := range args {
 				if !protocol.ValidSessionID(id) {
@@ -229,8 +237,12 @@ func sessionsDelete(std *streams) *cobra.Command {
 				return err
 			}
 			defer rt.close()
-			for _, id := range args {
-				if err := rt.all.Delete(cmd.Context(), session.SessionID(id)); err != nil {
+			for _, name := range args {
+				id, err := rt.named(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				if err := rt.all.Delete(cmd.Context(), id); err != nil {
 					return asExit(err)
 				}
 				fmt.Fprintf(std.err, "deleted %s\n", id)
@@ -244,11 +256,11 @@ func sessionsDelete(std *streams) *cobra.Command {
 
 func sessionsPrune(std *streams) *cobra.Command {
 	var c common
-	var age time.Duration
+	older := age(24 * time.Hour)
 	cmd := &cobra.Command{
 		Use: "prune", Short: "Fold streamed pieces of turns that ended long ago; messages, calls and results stay", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if age < 24*time.Hour {
+			if older < age(24*time.Hour) {
 				return usageError{errors.New("--older must be at least 24h")}
 			}
 			rt, err := compose(std, &c, composition{})
@@ -256,16 +268,16 @@ func sessionsPrune(std *streams) *cobra.Command {
 				return err
 			}
 			defer rt.close()
-			n, err := rt.store.Prune(cmd.Context(), time.Now().Add(-age))
+			n, err := rt.store.Prune(cmd.Context(), time.Now().Add(-time.Duration(older)))
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(std.err, "%d entries folded\n", n)
+			_, err = fmt.Fprintf(std.err, "%s folded\n", counted(n, "entry", "entries"))
 			return err
 		},
 	}
 	c.bind(cmd)
-	cmd.Flags().DurationVar(&age, "older", 24*time.Hour, "age of the end of a turn, as 48h")
+	cmd.Flags().Var(&older, "older", "age of the end of a turn, as 48h or 30d; at least 24h")
 	return cmd
 }
 

@@ -27,7 +27,7 @@ func trustCommand(std *streams) *cobra.Command {
 		Short: "Let a workspace's own settings, servers and skills take effect",
 		Long: "Shows what a workspace would enable (.mcp.json, .rind/settings.json, .rind/skills), asks, and remembers the answer for exactly\n" +
 			"that content: whatever changes there asks again. Nothing in a workspace takes effect before that.",
-		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		Args: atMostArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return runTrust(std, &f, strings.Join(args, "")) },
 	}
 	fl := cmd.Flags()

@@ -35,7 +35,7 @@ func (f *turnFlags) bind(cmd *cobra.Command) {
 func turnCommand(std *streams, use, short, long, nothing string, f *turnFlags, run func(ctx context.Context, rt *process, id session.SessionID, turn session.TurnID) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long,
-		Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MaximumNArgs(1)(cmd, args)) },
+		Args: atMostArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case f.latest && f.session != "":
@@ -52,8 +52,12 @@ func turnCommand(std *streams, use, short, long, nothing string, f *turnFlags, r
 			defer rt.close()
 			ctx, stop := signalContext(cmd.Context())
 			defer stop()
-			id := session.SessionID(f.session)
-			if id == "" {
+			id, err := session.SessionID(""), error(nil)
+			if f.session != "" {
+				if id, err = rt.named(ctx, f.session); err != nil {
+					return err
+				}
+			} else {
 				page, _, err := rt.all.List(ctx, session.Query{Workspace: rt.workspace, Limit: 1})
 				if err != nil {
 					return asExit(err)
@@ -162,11 +166,14 @@ func tellUndone(std *streams, done session.Undone, left int, dry bool) error {
 // pathLine shows a path on one line, with the spaces it has.
 func pathLine(path string) string { return strings.ReplaceAll(unturned(path), "\n", "\uFFFD") }
 
-func count(n int, what string) string {
+func count(n int, what string) string { return counted(n, what, what+"s") }
+
+// counted is a number with the word for that many.
+func counted(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + what
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // writeLine writes v as one line of JSON.

@@ -72,7 +72,11 @@ func Set(path, key, value string) error {
 	}
 	n, bad := scan(raw)
 	if bad != nil {
-		return &ValueError{key, "must be JSON: " + bad.reason}
+		why := "must be JSON: " + bad.reason
+		if row.Type == "integer" || row.Type == "boolean" { // no form of JSON that a person would have to know
+			why = row.judge(node{}, nil)
+		}
+		return &ValueError{key, why}
 	}
 	if why := row.judge(n, raw); why != "" {
 		return &ValueError{key, why}

@@ -81,7 +81,7 @@ func TestEachStepPlaysItsChunks(t *testing.T) {
 		{"usage", `[{"text":"a"},{"usage":{"input":9,"cached":4,"output":2,"reasoning":1}}]`, "text \"a\"\nusage {Input:9 Cached:4 Output:2 Reasoning:1}\nfinish stop"},
 		{"a finish", `[{"text":"a"},{"finish":"length"}]`, "text \"a\"\nfinish length"},
 		{"a failure", `[{"fail":{"fault":"rate","status":429,"message":"slow down"}}]`, "error rate: slow down"},
-		{"a failure by its status", `[{"fail":{"status":503}}]`, "error server: failure of the script"},
+		{"a failure by its status", `[{"fail":{"status":503}}]`, "error server: Failure of the script."},
 		{"a cut", `[{"text":"a"},{"cut":true}]`, "text \"a\"\nerror cut: the stream ended before it was complete"},
 		{"a reset", `[{"text":"a"},{"reset":true}]`, "text \"a\"\nerror cut: connection reset by peer"},
 		{"a reset before anything came", `[{"reset":true}]`, "error network: connection reset by peer"},

@@ -184,7 +184,7 @@ func parseFail(_ *Script, st *step, value json.RawMessage, _ int) error {
 	}
 	st.fail = &session.ModelError{Fault: f.Fault, Status: f.Status, Message: f.Message}
 	if f.Message == "" {
-		st.fail.Message = "failure of the script"
+		st.fail.Message = "Failure of the script."
 	}
 	if f.RetryAfterMS != nil {
 		d, err := milliseconds(f.RetryAfterMS)

@@ -84,9 +84,7 @@ func (a *asks) resolved(buf []byte, action string) []byte {
 
 // ask puts an action to the client: consent as a permission, a question as a form, or as a permission of its choices, or as a message.
 func (c *Conn) ask(f *follow, a *acp.Ask) {
-	c.mu.Lock()
-	caps := c.caps
-	c.mu.Unlock()
+	caps := c.clientCaps()
 	s, id, root := f.s, f.s.ID, f.s.Workspace()
 	var call protocol.Call
 	switch {

@@ -63,6 +63,13 @@ func newConn(d *Dispatcher, in io.Reader, out io.Writer) *Conn {
 	return c
 }
 
+// clientCaps are what the client offers.
+func (c *Conn) clientCaps() acp.ClientCapabilities {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.caps
+}
+
 // Ready implements rpc.Peer.
 func (c *Conn) Ready() { c.out.Pause() }
 

@@ -151,11 +151,8 @@ func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
 	if err != nil {
 		return nil
 	}
-	c.mu.Lock()
-	caps := c.caps
-	c.mu.Unlock()
 	id := ref.ID
-	f := &follow{out: c.out, s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, caps, c.isOwn)}
+	f := &follow{out: c.out, s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, c.clientCaps(), c.isOwn)}
 	f.teller.Spent(v.Cost)
 	f.teller.Terminal, f.teller.Commands = c.terminal, c.commands()
 	c.hideTerminals(id)

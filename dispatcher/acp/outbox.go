@@ -29,10 +29,7 @@ func newOutbox(c *Conn, sink io.Writer) *outbox {
 // unread says that a session's log could not be read. The client of one that stays so is told: it may load the session when that works again.
 func (o *outbox) unread(key string, err error, last bool) {
 	o.conn.d.cfg.Log.Error("read log", "session", key, "err", err, "given_up", last)
-	o.conn.mu.Lock()
-	notices := o.conn.caps.Notices
-	o.conn.mu.Unlock()
-	if last && notices {
+	if last && o.conn.clientCaps().Notices {
 		o.lines(append(acp.AppendUpdate(nil, session.SessionID(key), acp.Notice("error",
 			"The log of this session cannot be read; its updates are not followed any more. Run rind doctor, then load it again."), 0), '\n'), "")
 	}

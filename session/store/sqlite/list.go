@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -10,26 +11,81 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// Sessions implements session.Log. A page token holds where the listing began and the last place shown, in the order of activity.
+// Sessions implements session.Log.
 func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Meta, string, error) {
 	db, err := s.db(ctx)
 	if err != nil {
 		return nil, "", err
 	}
-	start, below := int64(0), int64(1)<<62
-	if q.Page != "" {
-		a, b, ok := strings.Cut(q.Page, ".")
-		var err1, err2 error
-		start, err1 = strconv.ParseInt(a, 36, 64)
-		below, err2 = strconv.ParseInt(b, 36, 64)
-		if !ok || err1 != nil || err2 != nil {
-			return nil, "", protocol.Errorf(protocol.InvalidRequest, "Invalid page token.")
-		}
+	from, err := parsePage(q.Page)
+	if err != nil {
+		return nil, "", err
 	}
-	where, args := "touched < ? AND "+notGone, []any{below}
-	if start > 0 {
+	where, args := from.where(q)
+	found, err := retry(ctx, func() (found listed, err error) {
+		rows, err := db.QueryContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+where+" ORDER BY touched DESC LIMIT ?", append(args, q.Limit+1)...)
+		if err != nil {
+			return found, err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			m, touched, err := s.scanMeta(rows)
+			if err != nil {
+				return found, err
+			}
+			found.metas, found.touched = append(found.metas, m), append(found.touched, touched)
+		}
+		return found, rows.Err()
+	})
+	if err != nil {
+		return nil, "", s.fault("list", err)
+	}
+	next := ""
+	if len(found.metas) > q.Limit { // one more than asked for: there is another page
+		found.metas = found.metas[:q.Limit]
+		next = page{cmp.Or(from.start, found.touched[0]), found.touched[q.Limit-1]}.token()
+	}
+	s.markOwners(found.metas)
+	return found.metas, next, nil
+}
+
+// listed are sessions with their places in the order of activity.
+type listed struct {
+	metas   []session.Meta
+	touched []int64
+}
+
+// page is where a page of a list goes on: what was touched after the listing began is left out of it, so that no session shows twice.
+type page struct {
+	start int64 // where the listing began; 0 for its first page
+	below int64 // the last place shown
+}
+
+func parsePage(token string) (page, error) {
+	if token == "" {
+		return page{below: 1 << 62}, nil
+	}
+	start, below, ok := strings.Cut(token, ".")
+	p := page{}
+	var bad1, bad2 error
+	p.start, bad1 = strconv.ParseInt(start, 36, 64)
+	p.below, bad2 = strconv.ParseInt(below, 36, 64)
+	if !ok || bad1 != nil || bad2 != nil {
+		return page{}, protocol.Errorf(protocol.InvalidRequest, "Invalid page token.")
+	}
+	return p, nil
+}
+
+func (p page) token() string {
+	return strconv.FormatInt(p.start, 36) + "." + strconv.FormatInt(p.below, 36)
+}
+
+// where is the condition for the sessions of a query from the page on.
+func (p page) where(q session.Query) (string, []any) {
+	where, args := "touched < ? AND "+notGone, []any{p.below}
+	if p.start > 0 {
 		where += " AND touched <= ?"
-		args = append(args, start)
+		args = append(args, p.start)
 	}
 	if !q.All {
 		where += " AND user_prompt = 1"
@@ -42,53 +98,19 @@ func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Meta, 
 		where += " AND workspace <> ?"
 		args = append(args, w)
 	}
-	type found struct {
-		metas []session.Meta
-		last  int64
-		first int64
-	}
-	f, err := retry(ctx, func() (found, error) {
-		var f found
-		rows, err := db.QueryContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+where+" ORDER BY touched DESC LIMIT ?", append(args, q.Limit+1)...)
-		if err != nil {
-			return f, err
+	return where, args
+}
+
+// markOwners says which sessions have an owner that lives. Each owner is looked at once.
+func (s *Store) markOwners(metas []session.Meta) {
+	alive := map[string]bool{}
+	for i := range metas {
+		owner := metas[i].Owner
+		if _, asked := alive[owner]; !asked {
+			alive[owner] = s.inst.alive(owner)
 		}
-		defer rows.Close()
-		for rows.Next() {
-			m, touched, err := s.scanMeta(rows)
-			if err != nil {
-				return f, err
-			}
-			if f.metas == nil {
-				f.first = touched
-			}
-			if len(f.metas) < q.Limit {
-				f.last = touched
-			}
-			f.metas = append(f.metas, m)
-		}
-		return f, rows.Err()
-	})
-	if err != nil {
-		return nil, "", s.fault("list", err)
+		metas[i].OwnerAlive = alive[owner]
 	}
-	next := ""
-	if len(f.metas) > q.Limit {
-		f.metas = f.metas[:q.Limit]
-		if start == 0 {
-			start = f.first
-		}
-		next = strconv.FormatInt(start, 36) + "." + strconv.FormatInt(f.last, 36)
-	}
-	owners := map[string]bool{}
-	for i := range f.metas {
-		o := f.metas[i].Owner
-		if _, asked := owners[o]; !asked {
-			owners[o] = s.inst.alive(o)
-		}
-		f.metas[i].OwnerAlive = owners[o]
-	}
-	return f.metas, next, nil
 }
 
 // Turns implements session.Log.

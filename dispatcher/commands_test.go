@@ -68,9 +68,7 @@ func TestCommandsOnTheWorkspace(t *testing.T) {
 		var trust error
 		p.d = dispatcher.New(dispatcher.Config{
 			Sessions: p.all, Workspace: "/w", Version: "0.0.0", Policy: rules, Undo: undo, Guide: shelf{}, DataRoot: "/home/u/.rind", Sandbox: "no sandbox",
-			Trust: func(string) (dispatcher.Trusted, error) {
-				return dispatcher.Trusted{Trusted: true, Files: []string{".rind/settings.json"}}, trust
-			},
+			Trust: func(string) ([]string, error) { return []string{".rind/settings.json"}, trust },
 		})
 		c := p.connect(env)
 		c.hello()

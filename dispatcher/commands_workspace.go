@@ -12,12 +12,6 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// Trusted is what /trust did.
-type Trusted struct {
-	Trusted bool
-	Files   []string // what it enables, relative to the workspace
-}
-
 func init() {
 	for _, c := range []command{
 		{rindv2.Command{Name: "init", Description: "Have a RIND.md written for the project, or for you", Usage: "/init [project|user]"}, commandInit},
@@ -162,29 +156,26 @@ func commandTrust(k *call, s *session.Session, args []string) {
 		return
 	}
 	k.background(func() {
-		t, err := k.c.d.cfg.Trust(s.Workspace())
+		enabled, err := k.c.d.cfg.Trust(s.Workspace())
 		if err != nil {
 			k.text("Command failed: %s", firstLine(err.Error()))
 			return
 		}
-		if t.Files == nil {
-			t.Files = []string{}
+		if enabled == nil {
+			enabled = []string{}
 		}
 		text := "Trusted: " + s.Workspace()
-		switch {
-		case !t.Trusted:
-			text = "Not trusted: " + s.Workspace()
-		case len(t.Files) == 0:
+		if len(enabled) == 0 {
 			text += "\nIt enables nothing today; whatever is added is asked about again."
-		default:
-			text += "\nThis enables:\n- " + strings.Join(t.Files, "\n- ")
+		} else {
+			text += "\nThis enables:\n- " + strings.Join(enabled, "\n- ")
 		}
 		k.ok(commandResult{Text: text, Display: struct {
 			Type      string   `json:"type"`
 			Workspace string   `json:"workspace_root"`
 			Trusted   bool     `json:"trusted"`
 			Files     []string `json:"files"`
-		}{"trust", s.Workspace(), t.Trusted, t.Files}})
+		}{"trust", s.Workspace(), true, enabled}})
 	})
 }
 

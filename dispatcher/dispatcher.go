@@ -54,8 +54,8 @@ type Config struct {
 	Policy   session.Policy // for /permissions; may be nil
 	Undo     session.Undo   // for /undo; may be nil
 	Sandbox  string         // what commands run in, in words; "" says nothing
-	// Trust trusts a workspace as it is now; its error is told.
-	Trust func(workspace string) (Trusted, error)
+	// Trust trusts a workspace as it is now, and names the files that this enables; its error is told.
+	Trust func(workspace string) ([]string, error)
 
 	Auth    Auth    // nil: nobody logs in here
 	Folders Folders // nil: folders have no defaults here

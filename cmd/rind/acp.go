@@ -95,10 +95,7 @@ func serveACP(ctx context.Context, std *streams, f *common, o acpOptions) error 
 		DataRoot: cfg.DataRoot, FileSize: sizeWithin, MaxLine: o.maxLine, Unstable: o.unstable, Draft: o.draft,
 		ClientFiles:    func() bool { set, err := p.settings(); return err == nil && set.ClientFiles() == "auto" },
 		ClientTerminal: func() bool { set, err := p.settings(); return err == nil && set.ClientTerminal() == "auto" },
-		Trust: func(workspace string) ([]string, error) {
-			t, err := p.trust(workspace)
-			return t.Files, err
-		},
+		Trust:          cfg.Trust,
 	})
 	if err := d.Serve(ctx, std.in, wire); err != nil {
 		p.log.Warn("graceful end", "err", err)

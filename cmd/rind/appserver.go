@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,7 +13,6 @@ import (
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
-	"github.com/rind-dev/rind/session/settings"
 )
 
 const appServerUsage = "usage: rind app-server --stdio [--cwd DIR] [--session ID] [-c|--resume-latest] [--session-dir DIR] [--no-user-question] [--envelope=rind|jsonrpc] [--debug] [--trace-llm] [-h]"
@@ -126,57 +124,4 @@ func startup(err error) error {
 		return exitLine(e.text)
 	}
 	return err
-}
-
-// providers are what initialize shows of the configured providers.
-func (p *process) providers() []dispatcher.Provider {
-	set, err := p.settings()
-	if err != nil {
-		return []dispatcher.Provider{}
-	}
-	return p.rows(set.Names(p.env))
-}
-
-// rows describes providers by their names.
-func (p *process) rows(names []string) []dispatcher.Provider {
-	out := []dispatcher.Provider{}
-	for _, name := range names {
-		pr, _, err := p.models.provider(name)
-		if err != nil {
-			continue
-		}
-		row := dispatcher.Provider{ID: name, Name: name, Methods: []string{"api_key"}, Source: settings.FromNowhere}
-		if source, err := pr.Source(p.env); err == nil {
-			row.Configured = true
-			row.Source = source
-		}
-		out = append(out, row)
-	}
-	return out
-}
-
-// setup is what commands show of the settings.
-func (p *process) setup() dispatcher.Setup {
-	var s dispatcher.Setup
-	if _, err := os.Stat(p.path); err == nil {
-		s.SettingsFound = true
-	}
-	if pr, _, err := p.models.provider(""); err == nil {
-		s.BaseURL = pr.BaseURL
-		source, err := pr.Source(p.env)
-		s.KeySet = err == nil && source != settings.FromNowhere
-	}
-	return s
-}
-
-// hasDoc reports whether a workspace, or the user, has a RIND.md.
-func hasDoc(root string) func(string) bool {
-	return func(workspace string) bool {
-		for _, dir := range []string{workspace, root} {
-			if info, err := os.Stat(filepath.Join(dir, "RIND.md")); err == nil && info.Mode().IsRegular() {
-				return true
-			}
-		}
-		return false
-	}
 }

@@ -29,20 +29,6 @@ var _ dispatcher.Auth = (*logins)(nil)
 
 func (rt *process) logins() *logins { return &logins{rt} }
 
-// changing is taken by whoever changes the settings file: of this process one at a time, since a change is read, edit and write.
-var changing = make(chan struct{}, 1)
-
-// inTurn runs f while nobody else of this process changes the settings.
-func inTurn(ctx context.Context, f func() error) error {
-	select {
-	case changing <- struct{}{}:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	defer func() { <-changing }()
-	return f()
-}
-
 // Places of a key, as --store names them.
 const (
 	storeKeyring = "keyring"
@@ -71,7 +57,7 @@ func (l *logins) provider(name string) (settings.Provider, error) {
 	if err != nil {
 		return settings.Provider{}, err
 	}
-	p, err := set.WithKeyring(keptKeys.key).Named(name)
+	p, err := set.WithKeyring(l.rt.keys.key).Named(name)
 	if err == nil && !p.NeedsKey() {
 		err = protocol.Errorf(protocol.InvalidRequest, "Provider %s is of type %s, which takes no key.", p.Name, p.Type)
 	}
@@ -127,7 +113,7 @@ func (l *logins) keep(ctx context.Context, a attempt) (kept, error) {
 			return kept{}, err
 		}
 	}
-	if err := inTurn(ctx, func() error { return l.put(ctx, a, &k) }); err != nil {
+	if err := l.rt.change(ctx, func() error { return l.put(ctx, a, &k) }); err != nil {
 		return kept{}, err
 	}
 	if source, err := a.provider.Source(l.rt.env); err == nil && strings.HasPrefix(source, "$") && a.provider.APIKey == nil {
@@ -190,7 +176,7 @@ func (l *logins) word(ctx context.Context, p settings.Provider) error {
 // put writes the key to its place.
 func (l *logins) put(ctx context.Context, a attempt, k *kept) error {
 	account := keyring.Account(a.provider.Name, a.provider.BaseURL)
-	defer keptKeys.forget(account)
+	defer l.rt.keys.forget(account)
 	ring, err := keyring.System(l.rt.env)
 	if a.store == storeKeyring && err != nil {
 		return protocol.Errorf(protocol.ConfigurationError, "There is no keyring here to keep the key in. Leave out --store, and it goes into %s.", l.rt.path)
@@ -240,7 +226,7 @@ func (l *logins) Logout(ctx context.Context, name string) (deleted bool, source 
 	if err != nil {
 		return false, "", err
 	}
-	err = inTurn(ctx, func() (err error) {
+	err = l.rt.change(ctx, func() (err error) {
 		deleted, err = l.drop(ctx, p)
 		return err
 	})
@@ -270,7 +256,7 @@ func (l *logins) drop(ctx context.Context, p settings.Provider) (deleted bool, e
 			return false, protocol.Errorf(protocol.ConfigurationError, "The key of %s is still in the keyring: %s", p.Name, oneLine(err.Error()))
 		}
 	}
-	keptKeys.forget(account)
+	l.rt.keys.forget(account)
 	inFile, inRing, err := settings.DropKey(l.rt.path, p.Name)
 	return inFile || inRing, err
 }

@@ -182,7 +182,7 @@ func (r *report) search(rt *process, set settings.Settings) {
 }
 
 func (r *report) provider(ctx context.Context, rt *process, set settings.Settings, online bool) {
-	p, variable, err := set.WithKeyring(keptKeys.key).Selected(rt.env)
+	p, variable, err := set.WithKeyring(rt.keys.key).Selected(rt.env)
 	if err != nil {
 		r.add("provider", "wrong", "%s", messageOf(err))
 		return

@@ -17,7 +17,7 @@ func (m *models) DefaultIn(workspace string) session.Selection {
 	if m.agent != nil {
 		return sel
 	}
-	set, err := loadSettings(m.path, m.workspace)
+	set, err := m.settings()
 	if err != nil {
 		return sel
 	}
@@ -92,14 +92,14 @@ func (f *folderDefaults) Set(path string, d dispatcher.FolderDefaults) error {
 			return err
 		}
 	}
-	return refusedValue(inTurn(context.Background(), func() error {
+	return refusedValue(f.rt.change(context.Background(), func() error {
 		return settings.SetFolder(f.rt.path, path, settings.FolderDefaults{Provider: d.Provider, Model: d.Model, ReasoningEffort: d.ReasoningEffort})
 	}))
 }
 
 // Unset implements dispatcher.Folders.
 func (f *folderDefaults) Unset(path, group string) error {
-	return refusedValue(inTurn(context.Background(), func() error { return settings.UnsetFolder(f.rt.path, path, group) }))
+	return refusedValue(f.rt.change(context.Background(), func() error { return settings.UnsetFolder(f.rt.path, path, group) }))
 }
 
 // refusedValue makes an error of changing the settings one that a client is told.

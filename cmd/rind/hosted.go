@@ -56,7 +56,7 @@ func (m *models) hosted(provider string) (agentSpec, bool, error) {
 
 // hostedSpecs lists the agents that the settings host, sorted by name. A provider whose description is wrong is left out: who selects it is told.
 func (m *models) hostedSpecs() []agentSpec {
-	set, err := loadSettings(m.path, m.workspace)
+	set, err := m.settings()
 	if err != nil {
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rind-dev/rind/session/keyring"
@@ -16,12 +15,10 @@ const (
 	keyLife = 5 * time.Minute // after which a key is read again: somebody may have logged in elsewhere
 )
 
-// keptKeys are the keys that rind login put into the system's keyring, read when one is needed and remembered for a while. There is one for the
-// process, as there is one keyring.
-var keptKeys keyCache
-
+// keyCache has the keys that rind login put into the system's keyring, read when one is needed and remembered for a while. Safe for concurrent
+// use.
 type keyCache struct {
-	log atomic.Pointer[record.Log] // never shows a key that was read
+	log *record.Log // never shows a key that was read; nil for none
 
 	mu    sync.Mutex // guards known; never held over I/O
 	known map[string]keptKey
@@ -31,9 +28,6 @@ type keptKey struct {
 	value string
 	read  time.Time
 }
-
-// hideIn has a log hide every key that is read from now on.
-func (k *keyCache) hideIn(log *record.Log) { k.log.Store(log) }
 
 // key is a settings.Stored. It waits at most 2 s; an error is not remembered, since a keyring may be unlocked meanwhile.
 func (k *keyCache) key(provider, baseURL string) (string, error) {
@@ -54,8 +48,8 @@ func (k *keyCache) key(provider, baseURL string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if log := k.log.Load(); log != nil {
-		log.Add(value)
+	if k.log != nil {
+		k.log.Add(value)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()

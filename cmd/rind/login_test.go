@@ -268,7 +268,8 @@ func TestModelsAreShownWithWhatIsKnownOfThem(t *testing.T) {
 
 func TestAListIsKeptForADayUnlessOneOfNowIsAskedFor(t *testing.T) {
 	d := newDesk(t, `{"provider":"far","providers":{"far":{"baseUrl":"http://far.invalid/v1","apiKey":"sk-CANARY-77777","model":"m-0"}}}`)
-	p, err := loadSettings(d.path, "")
+	c := newConfiguration(d.path, "", os.LookupEnv, nil)
+	p, err := c.settings()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +287,7 @@ func TestAListIsKeptForADayUnlessOneOfNowIsAskedFor(t *testing.T) {
 	if code, out, said := d.run("", "models", "--refresh"); code != 0 || !strings.Contains(said, "this is its list of") || !strings.Contains(out, "m-9") {
 		t.Errorf("to be asked anew: %d %s%s", code, out, said)
 	}
-	m := &models{path: d.path, env: os.LookupEnv}
+	m := &models{configuration: c}
 	if info := m.describe(far, "m-9"); info.Window != 1234 {
 		t.Errorf("described as %+v", info)
 	}

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -14,9 +13,6 @@ import (
 // TestMain lets the test binary stand in for the program: as the command rind of the scripts, and as the child of tests that kill it.
 func TestMain(m *testing.M) {
 	if os.Getenv("RIND_TEST_CHILD") == "1" {
-		if os.Getenv("RIND_TEST_PAUSES") == "0" {
-			pauses = func(context.Context, time.Duration) error { return nil }
-		}
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	testscript.Main(tests{m}, map[string]func(){

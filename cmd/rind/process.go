@@ -1,15 +1,79 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
-	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/proc"
+	"github.com/rind-dev/rind/session/record"
 	"github.com/rind-dev/rind/session/settings"
+	"github.com/rind-dev/rind/session/undo"
 )
+
+// process is one running program: settings, store, log file, sessions.
+type process struct {
+	*configuration
+	root      string
+	log       *slog.Logger
+	record    *record.Log
+	store     session.Store
+	storeFile string
+	all       *session.Sessions
+	models    *models
+	guide     session.Guide
+	policy    session.Policy
+	kept      session.Images // contents from before tools changed files
+	children  *proc.Children
+	servers   *toolRoster // servers of the Model Context Protocol
+	hosts     *agentHosts
+	sandbox   string   // what commands run in, in words
+	sandboxed bool     // whether they run in one
+	offered   []string // names of the tools that models are given
+}
+
+// begin finds where the process lives: its workspace and data folder, its log file and its settings.
+func (rt *process) begin(std *streams, c *common, o composition) (settings.Settings, error) {
+	env := os.LookupEnv
+	ws, err := workspace(c.cwd, env)
+	if err != nil {
+		return settings.Settings{}, err
+	}
+	if rt.root, err = dataRoot(std.err, env, o.temporary); err != nil {
+		return settings.Settings{}, err
+	}
+	file := record.Options{Path: filepath.Join(rt.root, "logs", "rind.log"), Level: slog.LevelInfo}
+	if c.debug {
+		file.Debug = std.err
+	}
+	if o.trace {
+		file.Level = slog.LevelDebug
+	}
+	rt.record = record.New(file)
+	rt.log = rt.record.Logger()
+	rt.configuration = newConfiguration(filepath.Join(rt.root, settings.FileName), ws, env, rt.record)
+	set, err := rt.settings()
+	if err != nil {
+		return set, exitf(exitConfig, "Configuration error: %s", messageOf(err))
+	}
+	rt.hide(set)
+	return set, nil
+}
+
+// hide keeps the keys of every provider there is out of texts and of what commands get, whichever of them answers.
+func (rt *process) hide(set settings.Settings) {
+	for _, name := range set.Names(rt.env) {
+		if p, err := set.Named(name); err == nil {
+			rt.record.Add(p.Secrets(rt.env)...)
+		}
+	}
+}
 
 // workspace resolves --cwd.
 func workspace(dir string, env settings.Env) (string, error) {
@@ -37,27 +101,64 @@ func workspace(dir string, env settings.Env) (string, error) {
 }
 
 // dataRoot finds and makes the data folder.
-func (rt *process) dataRoot(stderr io.Writer, temporary bool) error {
-	root, err := settings.Root(rt.env)
+func dataRoot(stderr io.Writer, env settings.Env, temporary bool) (string, error) {
+	root, err := settings.Root(env)
 	if err == nil {
 		err = settings.MakeRoot(root)
 	}
-	if err == nil {
-		rt.root = root
-		return nil
-	}
-	if !temporary {
-		return exitf(exitFailed, "Startup error: %s", messageOf(err))
+	switch {
+	case err == nil:
+		return root, nil
+	case !temporary:
+		return "", exitf(exitFailed, "Startup error: %s", messageOf(err))
 	}
 	reason := err.Error()
-	if rt.root, err = os.MkdirTemp("", "rind-"); err != nil {
-		return &exit{exitFailed, "Startup error: " + reason}
+	if root, err = os.MkdirTemp("", "rind-"); err != nil {
+		return "", &exit{exitFailed, "Startup error: " + reason}
 	}
-	if err := settings.MakeRoot(rt.root); err != nil {
-		return exitf(exitFailed, "Startup error: %s", messageOf(err))
+	if err := settings.MakeRoot(root); err != nil {
+		return "", exitf(exitFailed, "Startup error: %s", messageOf(err))
 	}
-	fmt.Fprintf(stderr, "rind: %s\nrind: this session is kept in %s only\n", oneLine(reason), rt.root)
-	return nil
+	fmt.Fprintf(stderr, "rind: %s\nrind: this session is kept in %s only\n", oneLine(reason), root)
+	return root, nil
+}
+
+// placeOfStore is the file of the store: in the data folder, or in the one --session-dir names.
+func (rt *process) placeOfStore(named string) (string, error) {
+	dir := filepath.Join(rt.root, "sessions")
+	if named != "" {
+		var err error
+		if dir, err = settings.Expand(named, rt.env); err != nil {
+			return "", exitf(exitFailed, "Startup error: %s", messageOf(err))
+		}
+	}
+	return filepath.Join(dir, "rind.db"), nil
+}
+
+// locks is the folder in which instances hold their locks.
+func (rt *process) locks() string { return filepath.Join(rt.root, "locks") }
+
+// outputs is the folder of what tools of a session wrote.
+func (rt *process) outputs(id session.SessionID) string {
+	return filepath.Join(rt.root, "outputs", string(id))
+}
+
+// private are the folders that no command may look into.
+func (rt *process) private() []string { return []string{rt.root, filepath.Dir(rt.storeFile)} }
+
+// errorID puts an error into the log file and returns the id it is found by.
+func (rt *process) errorID(err error) string { return rt.record.ErrorID(err) }
+
+// keepChildren keeps account of the processes we start, and ends what runtimes that were killed left running. Nothing waits for that: its
+// goroutine ends with it.
+func (rt *process) keepChildren() {
+	journal := filepath.Join(rt.locks(), "children")
+	rt.children = proc.NewChildren(journal)
+	go func() {
+		if dead, err := proc.Sweep(journal); err != nil || dead > 0 {
+			rt.log.Info("sweep of children", "dead_instances", dead, "err", err)
+		}
+	}()
 }
 
 // killPoint ends the process at a named point of a write: for chaos tests, which set RIND_TEST_KILL=point:n.
@@ -69,63 +170,48 @@ func killPoint(env settings.Env) func(string) {
 	return killAt(spec)
 }
 
-// settings are the user's, with a trusted workspace's own laid over them.
-func (rt *process) settings() (settings.Settings, error) {
-	keptKeys.hideIn(rt.record)
-	return loadSettings(rt.path, rt.workspace)
+// pause waits between the tries of a model request; nil is the loop's own. Tests, which have no time, set RIND_TEST_PAUSES=0.
+func pause(env settings.Env) func(context.Context, time.Duration) error {
+	if none, _ := env("RIND_TEST_PAUSES"); none != "0" {
+		return nil
+	}
+	return func(context.Context, time.Duration) error { return nil }
 }
 
-// hide keeps the keys of every provider there is out of texts and of what commands get, whichever of them answers.
-func (rt *process) hide(set settings.Settings) {
-	for _, name := range set.Names(rt.env) {
-		if p, err := set.Named(name); err == nil {
-			rt.record.Add(p.Secrets(rt.env)...)
+// undo puts back what tools wrote. alone: this process has the session not open itself.
+func (rt *process) undo(alone bool) *undo.Undo {
+	return undo.New(undo.Config{Store: rt.store, Images: rt.kept, Keep: true, Lease: alone})
+}
+
+// close ends the process's work: within 3 s, or what is left is left to the next process.
+func (rt *process) close() {
+	if rt.children != nil {
+		rt.children.Refuse()
+	}
+	if rt.all != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		if err := rt.all.Shutdown(ctx); err != nil {
+			rt.log.Warn("shutdown", "err", err)
+		}
+		cancel()
+	}
+	if rt.hosts != nil {
+		rt.hosts.Close()
+	}
+	if rt.servers != nil {
+		rt.servers.Close()
+	}
+	if rt.children != nil {
+		if err := rt.children.KillAll(); err != nil {
+			rt.log.Warn("end of children", "err", err)
 		}
 	}
-}
-
-func loadSettings(path, workspace string) (settings.Settings, error) {
-	set, err := settings.Load(path)
-	set = set.WithKeyring(keptKeys.key)
-	if err != nil || set.TrustedWorkspaces()[workspace] == "" {
-		return set, err
+	if rt.store != nil {
+		if err := rt.store.Close(); err != nil {
+			rt.log.Warn("close store", "err", err)
+		}
 	}
-	content, err := enabledBy(workspace)
-	if err != nil { // nothing of it takes effect
-		return set, nil
-	}
-	return set.With(content, workspace)
-}
-
-// trusts reports whether a person trusts what the workspace enables as it is now.
-func (rt *process) trusts(workspace string) bool {
-	set, err := settings.Load(rt.path)
-	if err != nil || set.TrustedWorkspaces()[workspace] == "" {
-		return false
-	}
-	content, err := enabledBy(workspace)
-	return err == nil && set.Trusted(workspace, content)
-}
-
-// trust trusts the workspace as it is now.
-func (rt *process) trust(workspace string) (dispatcher.Trusted, error) {
-	content, err := enabledBy(workspace)
-	if err != nil {
-		return dispatcher.Trusted{}, err
-	}
-	if err := settings.Trust(rt.path, workspace, content); err != nil {
-		return dispatcher.Trusted{}, err
-	}
-	return dispatcher.Trusted{Trusted: true, Files: content.Paths()}, nil
-}
-
-// served is what a dispatcher of this process is made of.
-func (rt *process) served() dispatcher.Config {
-	return dispatcher.Config{
-		Sessions: rt.all, Workspace: rt.workspace, Version: version(), Log: rt.log, ErrorID: func(err error) string { return rt.record.ErrorID(err) },
-		Providers: rt.providers, Setup: rt.setup, HasDoc: hasDoc(rt.root), Resolve: func(path string) (string, error) { return workspace(path, rt.env) },
-		DataRoot: rt.root, Guide: rt.guide, Policy: rt.policy, Undo: rt.undo(false), Sandbox: rt.sandbox, Trust: rt.trust,
-		Auth: rt.logins(), Folders: &folderDefaults{rt},
-		Executions: rt.executions(false),
+	if rt.record != nil {
+		rt.record.Close()
 	}
 }

@@ -154,7 +154,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	p.all.SetExecutions(session.ExecutionOptions{Cleanup: f.cleanup, Running: f.running, Figures: true, Mask: p.record.Redact})
 	cfg := httpapi.Config{
 		Sessions: p.all, Workspace: p.workspace, Workspaces: named, Commands: p.executions(true), Hosts: f.hosts, Origins: f.origins,
-		Log: p.log, ErrorID: func(err error) string { return p.record.ErrorID(err) }, OpenFile: openFile,
+		Log: p.log, ErrorID: p.errorID, OpenFile: openFile,
 		StoreBytes: func() int64 { return storeBytes(p.storeFile) },
 	}
 	file := ""

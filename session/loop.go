@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -45,12 +46,13 @@ type Loop struct {
 	// Pause waits between retries; tests replace it. It returns the cause of ctx when that ends first.
 	Pause func(ctx context.Context, d time.Duration) error
 
-	schemas    map[string]*jsonschema.Resolved
+	schemas    map[string]argumentSchema
 	specs      []ToolSpec
 	background bool // there is a tool whose commands may go on in the background
 }
 
-// NewLoop checks the tools' schemas and fills in defaults.
+// NewLoop fills in defaults. It refuses tools that share a name and schemas that are not JSON. Schemas are read when a tool is first
+// called: reading all of them is a tenth of the time from spawn to the first answer.
 func NewLoop(l Loop) (*Loop, error) {
 	if l.Log == nil {
 		l.Log = slog.New(slog.DiscardHandler)
@@ -68,31 +70,43 @@ func NewLoop(l Loop) (*Loop, error) {
 		l.Pause = pause
 	}
 	all := append(l.Tools[:len(l.Tools):len(l.Tools)], bashOutput{}, taskControl{}, updateGoal{})
-	l.Tools, l.schemas = nil, map[string]*jsonschema.Resolved{}
+	l.Tools, l.schemas = nil, map[string]argumentSchema{}
 	for _, t := range all {
-		if err := l.add(t); err != nil {
-			return nil, err
+		spec := t.Spec()
+		if !json.Valid(spec.Schema) {
+			return nil, fmt.Errorf("schema of tool %s is not JSON", spec.Name)
 		}
+		if l.schemas[spec.Name] != nil {
+			return nil, fmt.Errorf("two tools are named %s", spec.Name)
+		}
+		l.add(t, spec, schemaOf(spec))
 	}
 	return &l, nil
 }
 
-// add takes a tool in, if its schema can be used.
-func (l *Loop) add(t Tool) error {
-	spec := t.Spec()
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(spec.Schema, &schema); err != nil {
-		return fmt.Errorf("schema of tool %s: %w", spec.Name, err)
-	}
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
-		return fmt.Errorf("schema of tool %s: %w", spec.Name, err)
-	}
+// argumentSchema is what a tool's arguments must match, read when first asked for.
+type argumentSchema func() (*jsonschema.Resolved, error)
+
+func schemaOf(spec ToolSpec) argumentSchema {
+	return sync.OnceValues(func() (*jsonschema.Resolved, error) {
+		var schema jsonschema.Schema
+		if err := json.Unmarshal(spec.Schema, &schema); err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+		}
+		resolved, err := schema.Resolve(nil)
+		if err != nil {
+			return nil, fmt.Errorf("schema of tool %s: %w", spec.Name, err)
+		}
+		return resolved, nil
+	})
+}
+
+// add takes a tool in.
+func (l *Loop) add(t Tool, spec ToolSpec, schema argumentSchema) {
 	l.Tools = append(l.Tools, t)
-	l.schemas[spec.Name] = resolved
+	l.schemas[spec.Name] = schema
 	l.specs = append(l.specs, spec)
 	l.background = l.background || spec.Kind == "execute"
-	return nil
 }
 
 // forTurn is the loop with the tools that are there for one turn only.
@@ -107,14 +121,17 @@ func (l *Loop) forTurn(ctx context.Context, t *Turn) *Loop {
 	c := *l
 	c.Tools, c.specs, c.schemas = slices.Clip(l.Tools), slices.Clip(l.specs), maps.Clone(l.schemas)
 	for _, t := range more {
-		name := t.Spec().Name
-		if c.schemas[name] != nil {
-			l.Log.Warn("tool is named twice", "tool", name)
+		spec := t.Spec()
+		if c.schemas[spec.Name] != nil {
+			l.Log.Warn("tool is named twice", "tool", spec.Name)
 			continue
 		}
-		if err := c.add(t); err != nil {
+		schema := schemaOf(spec)
+		if _, err := schema(); err != nil { // a server's, which may be anything
 			l.Log.Warn("tool is left out", "err", err)
+			continue
 		}
+		c.add(t, spec, schema)
 	}
 	return &c
 }

@@ -162,7 +162,11 @@ func (w *work) check(tool Tool, c *CallState) *ToolResult {
 			delete(args, k)
 		}
 	}
-	if err := w.schemas[c.Name].Validate(args); err != nil {
+	schema, err := w.schemas[c.Name]()
+	if err != nil {
+		return &ToolResult{Status: protocol.ToolUnavailable, ErrorType: protocol.ErrToolNotFound, Error: "This tool cannot be used: " + err.Error()}
+	}
+	if err := schema.Validate(args); err != nil {
 		return &ToolResult{
 			Status: protocol.ToolRejected, ErrorType: protocol.ErrInvalidArguments,
 			Error: fmt.Sprintf("Invalid arguments for %s: %s", c.Name, argumentFault(err)),

@@ -65,7 +65,7 @@ var rooms = []room{
 	{path: "session/tool/files", ours: ground, third: append(schema, "github.com/aymanbagabas/go-udiff")},
 	{
 		path: "session/tool/search", ours: ground,
-		third: append(schema, "github.com/bmatcuk/doublestar", "github.com/go-git/go-git/v5/plumbing/format/gitignore"),
+		third: append(schema, "github.com/bmatcuk/doublestar"),
 	},
 	{path: "session/tool/skill", ours: ground, third: append(schema, "github.com/aymanbagabas/go-udiff")},
 	{path: "session/tool/shell", ours: ground, third: schema},

@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/rind-dev/rind/session/roots"
 )
@@ -14,27 +14,126 @@ const maxIgnoreBytes = 1 << 20
 
 // rule is one line of an ignore file. Rules of a folder stand behind those of the folders above it; the last that matches decides.
 type rule struct {
-	pattern gitignore.Pattern
-	depth   int  // of the folder it stands in, from the top
-	named   bool // it has no slash but at its end: it matches a name in any folder below
+	glob    string // as doublestar reads it, without the slashes at its ends
+	depth   int    // of the folder it stands in, from the top
+	named   bool   // it has no slash but at its end: it matches a name in any folder below
+	folders bool   // only folders match
+	back    bool   // what matches is brought back
+}
+
+// ruleOf reads a line as gitignore(5) does; false if it says nothing or can match nothing.
+func ruleOf(line string, depth int) (rule, bool) {
+	r := rule{depth: depth}
+	if strings.HasPrefix(line, "#") {
+		return r, false
+	}
+	line, r.back = strings.CutPrefix(line, "!")
+	for strings.HasSuffix(line, " ") && !escaped(line, len(line)-1) {
+		line = line[:len(line)-1]
+	}
+	line, r.folders = strings.CutSuffix(line, "/")
+	r.named = !strings.Contains(line, "/")
+	line = strings.TrimPrefix(line, "/")
+	r.glob = wild(line)
+	return r, line != "" && doublestar.ValidatePattern(r.glob)
+}
+
+// escaped reports whether a backslash takes the meaning from the byte at i.
+func escaped(s string, i int) bool {
+	n := len(s[:i]) - len(strings.TrimRight(s[:i], `\`))
+	return n%2 == 1
+}
+
+// wild gives a glob of git the form doublestar reads: to git braces are characters like any other, a bracket may open with the one that
+// would close it, classes have names, and stars in a row cross folders only between slashes.
+func wild(glob string) string {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; c {
+		case '\\':
+			b.WriteByte(c)
+			if i++; i < len(glob) {
+				b.WriteByte(glob[i])
+			}
+		case '{', '}':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case '[':
+			end := bracket(&b, glob[i:])
+			if end == 0 { // it never closes: the pattern is refused
+				return "["
+			}
+			i += end - 1
+		case '*':
+			stars := len(glob[i:]) - len(strings.TrimLeft(glob[i:], "*"))
+			end := i + stars
+			switch whole := (i == 0 || glob[i-1] == '/') && (end == len(glob) || glob[end] == '/'); {
+			case stars == 1 || !whole:
+				b.WriteString("*")
+			case end == len(glob): // "a/**" is what lies below a; doublestar would match a itself
+				b.WriteString("**/*")
+			default:
+				b.WriteString("**")
+			}
+			i = end - 1
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+var classes = strings.NewReplacer(
+	"[:alnum:]", "a-zA-Z0-9", "[:alpha:]", "a-zA-Z", "[:blank:]", " \t", "[:cntrl:]", "\x00-\x1f\x7f", "[:digit:]", "0-9", "[:graph:]", `\!-~`, "[:lower:]", "a-z",
+	"[:print:]", " -~", "[:punct:]", `\!-/:-@\[-`+"`{-~", "[:space:]", " \t-\r", "[:upper:]", "A-Z", "[:xdigit:]", "0-9a-fA-F",
+)
+
+// bracket writes the bracket expression s begins with and returns its length, 0 if it does not close.
+func bracket(b *strings.Builder, s string) int {
+	i := 1
+	if i < len(s) && (s[i] == '!' || s[i] == '^') {
+		i++
+	}
+	b.WriteString(s[:i])
+	for first := i; i < len(s); i++ {
+		switch {
+		case s[i] == ']' && i > first:
+			b.WriteByte(']')
+			return i + 1
+		case s[i] == ']':
+			b.WriteString(`\]`)
+		case s[i] == '\\' && i+1 < len(s):
+			b.WriteString(s[i : i+2])
+			i++
+		case strings.HasPrefix(s[i:], "[:"):
+			end := strings.Index(s[i:], ":]")
+			if end < 0 {
+				return 0
+			}
+			b.WriteString(classes.Replace(s[i : i+end+2]))
+			i += end + 1
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return 0
 }
 
 // ignored reports whether git would leave out parts, the way from the top to a file or folder. The folders on the way are not: a walk does
-// not come below an ignored one. So a rule counts only if it matches the last step itself; the matcher alone would let a rule for a folder
-// decide of all that lies below, and bring back files that another rule leaves out.
+// not come below an ignored one.
 func ignored(rules []rule, parts []string, folder bool) bool {
-	last := len(parts) - 1
 	for i := len(rules) - 1; i >= 0; i-- {
 		r := &rules[i]
-		from := r.depth
-		if r.named {
-			from = last
-		}
-		m := r.pattern.Match(parts[from:], folder)
-		if m == gitignore.NoMatch || from < last && r.pattern.Match(parts[from:last], true) == m {
+		if r.folders && !folder {
 			continue
 		}
-		return m == gitignore.Exclude
+		at := parts[len(parts)-1]
+		if !r.named {
+			at = strings.Join(parts[r.depth:], "/")
+		}
+		if doublestar.MatchUnvalidated(r.glob, at) {
+			return !r.back
+		}
 	}
 	return false
 }
@@ -90,16 +189,16 @@ func readRules(d *roots.Dir, name string, depth int) []rule {
 	}
 	defer f.Close()
 	var out []rule
-	for in := bufio.NewScanner(f); in.Scan(); {
-		line := strings.TrimPrefix(in.Text(), "\uFEFF")
-		if strings.TrimRight(line, " ") == "" || line[0] == '#' {
-			continue
+	in := bufio.NewScanner(f)
+	in.Buffer(nil, maxIgnoreBytes+1)
+	for first := true; in.Scan(); first = false {
+		line := in.Text()
+		if first {
+			line = strings.TrimPrefix(line, "\uFEFF")
 		}
-		if strings.HasSuffix(line, "/**") { // the same to git, but the matcher would take it for the folder itself
-			line = strings.TrimSuffix(line, "*")
+		if r, ok := ruleOf(line, depth); ok {
+			out = append(out, r)
 		}
-		named := !strings.Contains(strings.TrimSuffix(strings.TrimRight(line, " "), "/"), "/")
-		out = append(out, rule{pattern: gitignore.ParsePattern(line, nil), depth: depth, named: named})
 	}
 	return out
 }

@@ -45,10 +45,18 @@ func (s *scanner) call(c *syntax.CallExpr, st state) (ok, after []string) {
 		return st.dirs, st.dirs
 	}
 	s.inside(argv, st)
-	return moves(argv, st)
+	return moves(argv, st, s.homeNow())
 }
 
-var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "mksh": true, "rbash": true, "fish": true}
+// homeNow is where cd leads by itself.
+func (s *scanner) homeNow() string {
+	if v, ok := s.vars["HOME"]; ok {
+		return v
+	}
+	return s.home
+}
+
+var shells = map[string]bool{"sh": true, "bash": true, "dash": true, "zsh": true, "ksh": true, "ash": true, "mksh": true, "rbash": true, "fish": true, "csh": true, "tcsh": true, "yash": true}
 
 // inside looks for commands within the words of a call: behind wrappers, in the text given to a shell.
 func (s *scanner) inside(argv []word, st state) {
@@ -73,6 +81,11 @@ func (s *scanner) inside(argv []word, st state) {
 	case name == "eval":
 		s.nested(joined(argv[1:]), st)
 		return
+	case (name == "source" || name == ".") && len(argv) > 1 && argv[1].text == "/dev/stdin":
+		if st.known {
+			s.nested(st.stdin, st)
+		}
+		return
 	case name == "trap" && len(argv) > 1:
 		s.nested(argv[1].text, st)
 		return
@@ -84,7 +97,7 @@ func (s *scanner) inside(argv []word, st state) {
 		}
 		return
 	case name == "watch":
-		s.nested(joined(afterFlags(argv[1:], "n")), st)
+		s.nested(joined(afterFlags(argv[1:], "n", "--interval")), st)
 		return
 	case name == "su" || name == "script" || name == "runuser":
 		for i, w := range argv[:len(argv)-1] {
@@ -103,6 +116,10 @@ func (s *scanner) inside(argv []word, st state) {
 	}
 	if len(inner) == 0 {
 		return
+	}
+	if how.dir != nil {
+		dirs, _ := moves([]word{{text: "cd"}, *how.dir}, st, "")
+		st = st.moved(dirs)
 	}
 	if how.feeds && st.known {
 		for _, f := range strings.Fields(st.stdin) {
@@ -179,6 +196,7 @@ func takesStdin(argv []word) bool {
 type wrapping struct {
 	script string // a command it takes as one text
 	feeds  bool   // its input becomes arguments
+	dir    *word  // where it starts it; nil for where it is itself
 }
 
 // wrapper describes a program that runs the command in its arguments.
@@ -188,13 +206,14 @@ type wrapper struct {
 	operands int      // words before the command
 	assigns  bool     // NAME=value may stand before it
 	feeds    bool
+	chdir    string // the flag that names the folder to start it in; --chdir always does
 }
 
 var wrappers = map[string]wrapper{
-	"sudo":        {valued: "ugphCcrtTURD", long: []string{"--user", "--group", "--prompt", "--host", "--chdir", "--chroot", "--role", "--type", "--close-from", "--command-timeout", "--other-user"}, assigns: true},
+	"sudo":        {valued: "ugphCcrtTURD", long: []string{"--user", "--group", "--prompt", "--host", "--chdir", "--chroot", "--role", "--type", "--close-from", "--command-timeout", "--other-user"}, assigns: true, chdir: "-D"},
 	"doas":        {valued: "uCa"},
 	"pkexec":      {long: []string{"--user"}},
-	"env":         {valued: "uCaP", long: []string{"--unset", "--chdir", "--argv0"}, assigns: true},
+	"env":         {valued: "uCaP", long: []string{"--unset", "--chdir", "--argv0"}, assigns: true, chdir: "-C"},
 	"nice":        {valued: "n", long: []string{"--adjustment"}},
 	"ionice":      {valued: "cnpPu", long: []string{"--class", "--classdata"}},
 	"chrt":        {valued: "TPD", operands: 1},
@@ -223,6 +242,29 @@ var wrappers = map[string]wrapper{
 	"caffeinate":  {valued: "tw"},
 	"systemd-run": {valued: "puM"},
 	"fakeroot":    {},
+	"eatmydata":   {},
+	"faketime":    {valued: "f", operands: 1},
+	"gosu":        {operands: 1},
+	"su-exec":     {operands: 1},
+	"setpriv":     {long: []string{"--reuid", "--regid", "--groups", "--inh-caps", "--ambient-caps", "--bounding-set", "--securebits", "--pdeathsig", "--selinux-label", "--apparmor-profile"}},
+	"prlimit":     {valued: "p"},
+	"linux32":     {},
+	"linux64":     {},
+	"cpulimit":    {valued: "lpe"},
+	"chronic":     {},
+	"ifne":        {},
+	"torsocks":    {},
+	"torify":      {},
+	"proxychains": {valued: "f"}, "proxychains4": {valued: "f"},
+	"xvfb-run":         {valued: "enfspl"},
+	"dbus-run-session": {},
+	"ssh-agent":        {valued: "aEOPt"},
+	"systemd-inhibit":  {},
+	"valgrind":         {},
+	"perf":             {operands: 1},
+	"firejail":         {},
+	"dotenv":           {valued: "efv"},
+	"cross-env":        {assigns: true},
 }
 
 // unwrap returns the command behind a wrapper, nothing when argv is none.
@@ -261,7 +303,14 @@ func unwrap(argv []word) ([]word, wrapping) {
 				how.script = v
 				return nil, how
 			}
+			flag, dir, joint := strings.Cut(t, "=")
+			if joint && flag == "--chdir" {
+				how.dir = &word{text: dir, known: true}
+			}
 			if takesNext(t, w) && len(rest) > 0 {
+				if flag == "--chdir" || flag == w.chdir {
+					how.dir = &rest[0]
+				}
 				rest = rest[1:]
 			}
 		case w.assigns && strings.Contains(t, "=") && !strings.HasPrefix(t, "=") && !strings.Contains(strings.SplitN(t, "=", 2)[0], "/"):
@@ -294,11 +343,11 @@ func takesNext(flag string, w wrapper) bool {
 	return w.valued != "" && i >= 0 && i+2 == len(flag)
 }
 
-func afterFlags(ws []word, valued string) []word {
+func afterFlags(ws []word, valued string, long ...string) []word {
 	for len(ws) > 0 && strings.HasPrefix(ws[0].text, "-") {
 		flag := ws[0].text
 		ws = ws[1:]
-		if takesNext(flag, wrapper{valued: valued}) && len(ws) > 0 {
+		if takesNext(flag, wrapper{valued: valued, long: long}) && len(ws) > 0 {
 			ws = ws[1:]
 		}
 	}

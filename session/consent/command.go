@@ -11,6 +11,9 @@ import (
 	"github.com/rind-dev/rind/session/roots"
 )
 
+// blanks are what a shell skips before and behind a command; any other space is a letter of a word.
+const blanks = " \t\n"
+
 // judged is a command taken apart and looked at.
 type judged struct {
 	steps   []step
@@ -95,7 +98,7 @@ func readsNames(argv []word) bool { return readers[programName(argv[0].text)].te
 
 // command judges a call of bash.
 func (r *request) command() session.Verdict {
-	text := strings.TrimSpace(r.text("command"))
+	text := strings.Trim(r.text("command"), blanks)
 	open, err := roots.Open(r.call.Roots...)
 	if err != nil {
 		return refusal(err)

@@ -1,6 +1,8 @@
 package consent_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -25,7 +27,7 @@ func TestCommandsThatOnlyReadAreAllowed(t *testing.T) {
 var readers = []string{
 	`ls`, `ls -la`, `ls -la src`, `ls *`, `ls src/*.go`, `cat README.md`, `cat a.txt b.txt`, `cat *.txt`, `head -n 5 a.txt`, `tail -n 2 a.txt`, `wc -l a.txt src/main.go`,
 	`sort a.txt`, `sort -r a.txt | uniq -c`, `uniq a.txt`, `cut -d, -f1 a.txt`, `tr a-z A-Z < a.txt`, `grep -n main src/main.go`, `grep -rn main src`, `grep -r "func /main" src/`,
-	`grep -e /x -e y a.txt`, `sed -n '1,2p' a.txt`, `sed -n '/func/,/^}/p' src/main.go`, `sed -n -e 1p -e '2{p;q}' a.txt`, `sed -n 's/a/b/gp' a.txt`, `sed -ne 1p a.txt`, `sed -n 1p *.txt`,
+	`grep -e /x -e y a.txt`, `sed -n '1,2p' a.txt`, `sed -n '/func/,/^}/p' src/main.go`, `sed -n -e 1p -e '2{p;q}' a.txt`, `sed -n 's/a/b/gp' a.txt`, `sed -ne 1p a.txt`, `sed -n 1p *.txt`, `sed s/a/b/ a.txt`, `sed -E 's/(a)/[\1/g' a.txt`, `sed 5q a.txt`, `ls | sed 's/^/  /'`, `sed -n '/[a-z]/p' a.txt`, `sed 's#[/]#-#' a.txt`,
 	`find . -name '*.go'`, `find src -type f -newer a.txt`, `find . -maxdepth 1 -print0`, `diff a.txt b.txt`, `cmp a.txt b.txt`, `stat a.txt`, `file a.txt`, `du -sh src`, `pwd`,
 	`echo hello`, `echo "a > b"`, `echo '$(rm x)'`, `printf '%s\n' a b`, `true`, `false || true`, `test -f a.txt`, `[ -d src ] && echo yes`, `[[ -f a.txt ]]`, `date +%F`, `uname -a`,
 	`whoami`, `id -u`, `which ls`, `command -v ls`, `type ls`, `basename src/main.go`, `dirname src/main.go`, `realpath a.txt`, `seq 3`, `cd src && ls`, `cd src; ls`, `(cd src && cat main.go)`,
@@ -36,6 +38,9 @@ var readers = []string{
 	`git config --get user.name`, `GIT_PAGER=cat git log`, `"cat" a.txt`, `\ls`, `/bin/cat a.txt`, `jq .a data.json`, `jq '.a | length' data.json`, `xxd a.txt`, `base64 a.txt`, `sha256sum a.txt`,
 	`nl a.txt`, `od -c a.txt`, `cat -- a.txt`, `cat inner/main.go`, `sort flags/*`, `cd flags && sort ./*`, `cat ./src/../a.txt`, `cat {a,b}.txt`, `ls -la | grep txt | wc -l`, `git diff main..HEAD`, `cat .env.example`, `head -c5 a.txt`,
 	`cat $'a.txt'`, `cat a.txt # rm -rf /`, `case x in x) ls;; esac`, `while false; do ls; done`, `ls guarded`, `ls guarded/*`, `sleep 0`, `rg main src`, `rg -n --hidden main src`, `tree src`, `fd main`,
+	`echo $?`, `ls; echo "exit: $?"`, `[ $? -eq 0 ]`, `[[ $? == 0 ]]`, `printf '100%%n %d\n' $?`, `date -Iseconds`, `date -u +%s`, `python3 -V`, `git reflog -n 5`, `git reflog -3`, `git config user.name`,
+	`jq .env data.json`, `jq '.a, .include' data.json`, `grep -rn main s*`, `grep -R main src`, `diff -r src src`, `diff -q src src/deep`, `git diff --no-index src src`, `find -L src -name x`, `du -L src`,
+	"cat <<\\E\n$x\nE", "cat <<\"E F\"\n$x\nE F", "ls # a\\\n", "ls \\\n  # not \\ this\n",
 }
 
 func TestEverythingElseAsks(t *testing.T) {
@@ -124,7 +129,55 @@ func TestEverythingElseAsks(t *testing.T) {
 		{`find . -fprint x`, same},
 		{`find . -fprintf x %p`, same},
 		{`sed -i s/a/b/ a.txt`, same},
-		{`sed s/a/b/ a.txt`, same},
+		{`sed -n '/[/p;s/]/w x/p' a.txt`, same},
+		{`sed -n '/[/]/w x' a.txt`, same},
+		{`sed 's/[/;p;s/]/w x/' a.txt`, same},
+		{`sed '1w x' a.txt`, same},
+		{`sed -i 5q a.txt`, same},
+		{`printf '%n' PATH`, same},
+		{`printf '%s%5n' a PATH`, same},
+		{`printf '%%%n' PATH`, same},
+		{`printf *`, `exactly: printf *`},
+		{"echo a \\\r\nrm b.txt", same},
+		{"ls\r\npwd", same},
+		{"cat a.txt\r", same},
+		{"ls #\\\nrm b.txt", `rm b.txt`},
+		{"if ls; then #x\\\nrm b.txt\nfi", `rm b.txt`},
+		{"cat <<$'\\x45'\nE\nrm b.txt\n\\x45", same},
+		{"cat <<\"a\\\"b\"\na\"b\nrm b.txt\na\\\"b", same},
+		{"cat <<\"$X\"\nx\n$X", same},
+		{`grep -R n links`, same},
+		{`grep --dereference-r n links`, same},
+		{`rg -L n links`, same},
+		{`rg --follow n links`, same},
+		{`find -L links -name x`, same},
+		{`find links -follow`, same},
+		{`tree -l links`, same},
+		{`fd -L x links`, same},
+		{`ls -RL links`, same},
+		{`du -L links`, same},
+		{`diff -r src links`, same},
+		{`git reflog delete HEAD@{0}`, same},
+		{`git config edit`, same},
+		{`cat $?`, same},
+		{`cd $? && ls`, same},
+		{`ls > $?`, same},
+		{`npm test; echo $?`, `npm test *`},
+		{`npm test $?`, same},
+		{`date -Iseconds -s tomorrow`, same},
+		{`date -us tomorrow`, same},
+		{`node -v x`, same},
+		{`jq '.a|env' data.json`, same},
+		{`jq 'import "a" as $a; .' data.json`, same},
+		{`npm init evil`, same},
+		{`bun run build`, `bun run build *`},
+		{`deno test`, `deno test *`},
+		{`deno run x.ts`, same},
+		{`bun -e 1`, same},
+		{`prlimit -n10 npm test`, same},
+		{`valgrind ./x`, same},
+		{`nvim -c '!id' a.txt`, same},
+		{`xvfb-run npm test`, same},
 		{`sed -n 'w x' a.txt`, same},
 		{`sed -n '1w x' a.txt`, same},
 		{`sed -n 's/a/b/w x' a.txt`, same},
@@ -314,6 +367,9 @@ var blocked = []string{
 	`"re"boot`, `sleep 5 && reboot`, `:(){ :|:& };:`, `:() { : | : & }; :`, `bomb() { bomb | bomb & }; bomb`, `function f { f & f & }; f`, `sh -c ':(){ :|:& };:'`, `perl -e 'fork while fork'`,
 	`chmod -R 777 /`, `chmod -R 000 /etc`, `sudo chown -R me /`, `chown -R me:me /usr`, `chmod --recursive 777 /*`, `kill -9 -1`, `kill -KILL -1`, `kill -s KILL -1`, `kill -- -1`, `killall5 -9`,
 	`python3 -c "import os; os.system('rm -rf /')"`, `python -c "import shutil; shutil.rmtree('/')"`, `ruby -e 'system("rm -rf /")'`, `rm -rf / "unclosed`, "if (\nshutdown -h now",
+	"echo a \\\r\nrm -rf /", "rm -rf /\r\nls", "ls #\\\nrm -rf /", "cat <<$'\\x45'\nE\nrm -rf /\n\\x45", `cd && rm -rf *`, `cd; rm -rf .`, `pushd / && rm -rf *`, `env -C / rm -rf usr`, `env --chdir=/ rm -rf *`, `sudo -D / rm -rf etc`,
+	`find / -exec rm {} \;`, `find / -type f -exec shred {} +`, `. /dev/stdin <<< 'rm -rf /'`, `echo 'rm -rf /' | at now`, `batch <<< 'rm -rf /'`, `prlimit -n10 rm -rf /`, `gosu root rm -rf /`, `chronic rm -rf /`, `valgrind rm -rf /`,
+	`perf stat rm -rf /`, `setpriv --reuid 1 rm -rf /`, `watch --interval 1 rm -rf /`, `tcsh -c 'rm -rf /'`, `rm -rf /!(x)`,
 }
 
 func TestWhatOnlyLooksLikeItIsNotBlocked(t *testing.T) {
@@ -323,7 +379,7 @@ func TestWhatOnlyLooksLikeItIsNotBlocked(t *testing.T) {
 		`rm -rf node_modules`, `rm -f a.txt`, `./reboot`, `./scripts/shutdown.sh`, `npm run reboot`, `kill -9 1234`, `kill -1 1234`, `kill -TERM -1234`, `chmod -R u+w src`, `chmod 644 /x`, `dd if=/dev/sda of=x.img`,
 		`dd if=/dev/zero of=x bs=1`, `cat /dev/sda`, `ls /dev`, `systemctl status x`, `systemctl restart x`, `find / -name x -delete`, `find . -delete`, `fdisk -l /dev/sda`, `cp /dev/null x`, `echo x > /dev/stderr`, `init`,
 		`walk() { for f in *; do walk $f & done; }`, `mv a b`, `command -v reboot`, `which mkfs`, `man mkfs`, `git init`, `terraform init`, `sh -c 'echo hi'`, `sudo -v`, `rm -rf .`, `rm -rf /home/me/projects/x`,
-		`echo "mkfs.ext4 /dev/sda" > notes.md`, `find . -exec rm {} +`, `python3 -c "print('/')"`, `ls | xargs rm`, `systemctl list-units poweroff.target`, `rsync -a --delete a/ b/`,
+		`echo "mkfs.ext4 /dev/sda" > notes.md`, `find . -exec rm {} +`, `python3 -c "print('/')"`, `ls | xargs rm`, `cd && rm -rf x`, `env -C src rm -rf x`, `find / -name x -exec rm {} \;`, `find . -exec rm {} \;`, `HOME=/tmp/x; cd && rm -rf *`, `at now <<< 'npm test'`, "ls # rm -rf /\\\n", `systemctl list-units poweroff.target`, `rsync -a --delete a/ b/`,
 	} {
 		if v := p.run("full", command); v.Effect != "allow" {
 			t.Errorf("%s\n\tis %s: %s", command, short(v), v.Reason)
@@ -355,6 +411,18 @@ func TestTitlesSayTheWholeCommandOnOneLineAndWhatIsNotable(t *testing.T) {
 	}
 	if v := p.judge("ask", "bash", args{"command": "npm test", "cwd": "src"}); v.Title != "Run: in src: npm test" {
 		t.Errorf("title in another folder: %q", v.Title)
+	}
+}
+
+func TestASpaceThatIsALetterBelongsToTheName(t *testing.T) {
+	p := newPlace(t)
+	for _, space := range []string{"\u00a0", "\r", "\v", "\f"} {
+		if err := os.Symlink(filepath.Join(p.outside, "notes.txt"), filepath.Join(p.root, "end"+space)); err != nil {
+			t.Skipf("no such name here: %v", err)
+		}
+		if v := p.run("ask", "cat end"+space); v.Effect != "ask" {
+			t.Errorf("cat of a link out whose name ends with %q is %s", space, short(v))
+		}
 	}
 }
 

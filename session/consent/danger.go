@@ -46,6 +46,8 @@ func (p *step) danger(home string) string {
 			}
 		}
 		return blunt(p.stdin)
+	case name == "at" || name == "batch" || name == "crontab":
+		return blunt(p.stdin)
 	}
 	if f := dangers[name]; f != nil {
 		return f(c)
@@ -158,7 +160,11 @@ var dangers = map[string]func(callOf) string{
 	},
 	"find": func(c callOf) string {
 		starts, filtered := findStarts(c.argv)
-		deletesThem := slices.ContainsFunc(c.argv, func(w word) bool { return w.text == "-delete" })
+		deletesThem := false
+		for i, w := range c.argv {
+			runs := i > 0 && (c.argv[i-1].text == "-exec" || c.argv[i-1].text == "-execdir")
+			deletesThem = deletesThem || w.text == "-delete" || runs && slices.Contains([]string{"rm", "unlink", "shred", "truncate"}, programName(w.text))
+		}
 		return when(deletesThem && !filtered && c.onTop(starts, true), deletes)
 	},
 	"mv": func(c callOf) string {

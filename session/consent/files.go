@@ -75,7 +75,7 @@ func globBase(dir, pattern string) string {
 var guarded = []string{".git", ".hg", ".rind"}
 
 func isGuarded(rel string) bool {
-	for part := range strings.SplitSeq(strings.ToLower(filepath.ToSlash(rel)), "/") {
+	for part := range strings.SplitSeq(folded(filepath.ToSlash(rel)), "/") {
 		if slices.Contains(guarded, part) {
 			return true
 		}

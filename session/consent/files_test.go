@@ -47,6 +47,7 @@ func TestFileToolsByModeAndPlace(t *testing.T) {
 		{"write_file", args{"path": ".git/config"}, [4]string{ask, ask, no, allow}, "Write a file that other programs obey: .git/config", ".git/config"},
 		{"write_file", args{"path": "src/.git/hooks/pre-commit"}, [4]string{ask, ask, no, allow}, "Write a file that other programs obey: src/.git/hooks/pre-commit", "src/.git/hooks/pre-commit"},
 		{"write_file", args{"path": ".rind/settings.json"}, [4]string{ask, ask, no, allow}, "Write a file that other programs obey: .rind/settings.json", ".rind/settings.json"},
+		{"write_file", args{"path": ".G\u200cit/config"}, [4]string{ask, ask, no, allow}, "Write a file that other programs obey: .G�it/config", ".G\u200cit/config"},
 		{"glob", args{"pattern": "**/*.go"}, [4]string{allow, allow, allow, allow}, "", ""},
 		{"glob", args{"pattern": "*", "path": "src"}, [4]string{allow, allow, allow, allow}, "", ""},
 		{"glob", args{"pattern": "*", "path": ".."}, [4]string{ask, ask, ask, no}, "List outside the workspace: " + filepath.Dir(p.root), filepath.Dir(p.root)},

@@ -28,16 +28,26 @@ func union(a, b []string) []string {
 }
 
 // moves tells where one is after a call.
-func moves(argv []word, st state) (ok, after []string) {
+func moves(argv []word, st state, home string) (ok, after []string) {
 	anywhere := []string{elsewhere}
 	switch argv[0].text {
 	case "cd", "chdir":
+		if len(argv) == 1 && home != "" {
+			there := []string{home, elsewhere}
+			return there, union(st.dirs, there)
+		}
 	case "command":
 		if len(argv) > 1 && (argv[1].text == "-v" || argv[1].text == "-V") {
 			return st.dirs, st.dirs
 		}
 		return union(st.dirs, anywhere), union(st.dirs, anywhere)
-	case "pushd", "popd", "eval", "source", ".", "builtin":
+	case "pushd":
+		if len(argv) == 2 && !argv[1].unclear() && path.IsAbs(argv[1].text) {
+			there := []string{argv[1].text, elsewhere}
+			return there, union(st.dirs, there)
+		}
+		return union(st.dirs, anywhere), union(st.dirs, anywhere)
+	case "popd", "eval", "source", ".", "builtin":
 		return union(st.dirs, anywhere), union(st.dirs, anywhere)
 	default:
 		if argv[0].unclear() {
@@ -70,7 +80,7 @@ func moves(argv []word, st state) (ok, after []string) {
 			dirs = union(dirs, []string{path.Clean(d)})
 		}
 	}
-	if !to.known || to.glob != "" {
+	if !to.known || to.digit || to.glob != "" {
 		dirs = union(dirs, anywhere)
 	}
 	return dirs, union(st.dirs, dirs)

@@ -20,9 +20,21 @@ var gitReaders = map[string]func(args []word) bool{
 	},
 	"rev-parse": anyhow, "branch": listsBranches, "tag": listsTags, "remote": listsRemotes,
 	"stash":    func(a []word) bool { return len(a) > 0 && (a[0].text == "list" || a[0].text == "show") && unsigned(a) },
-	"reflog":   func(a []word) bool { return len(a) == 0 || a[0].text == "show" && unsigned(a) },
+	"reflog":   func(a []word) bool { return (numbered(a) || a[0].text == "show") && unsigned(a) },
 	"worktree": func(a []word) bool { return len(a) > 0 && a[0].text == "list" },
-	"config":   func(a []word) bool { return len(a) == 2 && a[0].text == "--get" },
+	"config": func(a []word) bool {
+		return len(a) == 2 && a[0].text == "--get" || len(a) == 1 && setting().MatchString(a[0].text)
+	},
+}
+
+var (
+	setting = lazily(`^[a-z]+\.[A-Za-z0-9.-]+$`)
+	number  = lazily(`^(-n|-?[0-9]+|-n[0-9]+)$`)
+)
+
+// numbered tells whether there is nothing but how many to show.
+func numbered(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool { return !number().MatchString(w.text) })
 }
 
 var group = lazily(`^-[^-]`)

@@ -118,13 +118,16 @@ func (l *look) git(p *step) seen {
 			i++
 			continue
 		}
+		if lines, ok := strings.CutPrefix(w.text, "-L"); ok && lines != "" { // -L1,5:FILE
+			w.text = lines
+		}
 		if strings.HasPrefix(w.text, "-") && !strings.Contains(w.text, "=") {
 			continue
 		}
 		out.join(l.word(w, dirs, true))
 	}
-	if sub, rest, ok := gitSub(p.argv[1:]); ok && sub == "grep" {
-		out.join(l.search("git grep", rest, dirs))
+	if sub, rest, ok := gitSub(p.argv[1:]); ok && (sub == "grep" || sub == "diff") {
+		out.join(l.search("git "+sub, rest, dirs))
 	}
 	return out
 }

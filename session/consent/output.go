@@ -25,6 +25,29 @@ func document(x *expander, r *syntax.Redirect) word {
 	return x.one(&syntax.Word{Parts: []syntax.WordPart{&syntax.DblQuoted{Parts: r.Hdoc.Parts}}})
 }
 
+// plainStop tells whether the word that ends a here-document reads the same for every shell, and for the parser: quoted, if at all, as a whole
+// or at its beginning, and without escapes in the quotes.
+func plainStop(w *syntax.Word) bool {
+	if w == nil || len(w.Parts) != 1 {
+		return false
+	}
+	switch p := w.Parts[0].(type) {
+	case *syntax.Lit:
+		return stopWord().MatchString(strings.TrimPrefix(p.Value, `\`))
+	case *syntax.SglQuoted:
+		return !p.Dollar && stopWord().MatchString(p.Value)
+	case *syntax.DblQuoted:
+		if p.Dollar || len(p.Parts) != 1 {
+			return false
+		}
+		lit, ok := p.Parts[0].(*syntax.Lit)
+		return ok && stopWord().MatchString(lit.Value)
+	}
+	return false
+}
+
+var stopWord = lazily(`^[A-Za-z0-9_.:!-][A-Za-z0-9_.:! -]*$`)
+
 // output is what a statement prints, as far as its words tell.
 func (s *scanner) output(x *syntax.Stmt, st state) (string, bool) {
 	if x == nil {

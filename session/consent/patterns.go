@@ -20,7 +20,13 @@ var narrow = map[string]bool{
 	"redis-cli": true, "java": true, "dotnet-script": true, "rlwrap": true, "entr": true, "direnv": true, "tmux": true, "screen": true,
 	"sort": true, "xxd": true, "tree": true, "env": true, "printenv": true, "cmd": true, "cmd.exe": true, "powershell.exe": true,
 	"ts-node": true, "tsx": true, "R": true, "Rscript": true, "julia": true, "elixir": true, "erl": true, "ghci": true, "scala": true, "groovy": true,
-	"swift": true, "clojure": true, "racket": true, "guile": true, "sbcl": true, "irb": true,
+	"swift": true, "clojure": true, "racket": true, "guile": true, "sbcl": true, "irb": true, "pypy": true, "raku": true, "perl6": true, "nawk": true,
+	"original-awk": true, "luajit": true, "ocaml": true, "runghc": true, "runhaskell": true, "escript": true, "iex": true, "swipl": true, "jshell": true, "kotlin": true,
+	"wish": true, "octave": true, "gnuplot": true, "m4": true, "dc": true, "nu": true, "xonsh": true, "elvish": true, "nvim": true, "view": true, "vimdiff": true,
+	"less": true, "more": true, "man": true, "sqlite": true, "duckdb": true, "mariadb": true, "mysqlsh": true, "setarch": true, "bwrap": true, "proot": true,
+	"hyperfine": true, "nix": true, "mise": true, "asdf": true, "devbox": true, "doppler": true, "op": true, "aws-vault": true, "vagrant": true, "multipass": true,
+	"lxc": true, "wsl": true, "wsl.exe": true, "wine": true, "sandbox-exec": true, "concurrently": true, "nodemon": true, "watchexec": true, "foreman": true,
+	"honcho": true, "pm2": true, "forever": true, "open": true, "xdg-open": true, "gpg": true, "security": true, "secret-tool": true, "keyctl": true,
 }
 
 // stateful are builtins that change what later parts of a command mean.
@@ -45,7 +51,8 @@ var subcommands = map[string][]string{
 var subcommandsNarrow = map[string]bool{
 	"git config": true, "git filter-branch": true, "git bisect run": true, "git submodule foreach": true, "git difftool": true, "git mergetool": true, "git rebase": true,
 	"git clean": true, "git reset": true, "git checkout": true, "git restore": true, "git rm": true, "git reflog": true, "git gc": true, "git update-ref": true,
-	"npm exec": true, "npm x": true, "npm config": true, "npm explore": true, "pnpm dlx": true, "pnpm exec": true, "yarn dlx": true, "yarn exec": true, "yarn node": true,
+	"git credential": true, "git hook": true, "git maintenance": true, "git archive": true,
+	"npm init": true, "npm create": true, "yarn create": true, "pnpm create": true, "bun create": true, "npm exec": true, "npm x": true, "npm config": true, "npm explore": true, "pnpm dlx": true, "pnpm exec": true, "yarn dlx": true, "yarn exec": true, "yarn node": true,
 	"bun x": true, "bun exec": true, "deno run": true, "deno eval": true, "uv run": true, "uv tool": true, "poetry run": true, "pdm run": true, "conda run": true,
 	"bundle exec": true, "go run": true, "go generate": true, "go env": true, "go tool": true, "cargo run": true, "docker run": true, "docker exec": true,
 	"docker compose": true, "docker compose run": true, "docker compose exec": true, "docker container": true, "docker system": true, "docker-compose run": true,
@@ -58,13 +65,14 @@ var plainWord = lazily(`^[A-Za-z0-9_@][A-Za-z0-9_.:@/+-]*$`)
 
 // pattern is what a rule for a step says: its program and what that does (`git commit *`), which is wide, or its exact text.
 func pattern(st *step) (text string, wide bool) {
-	exact := exactly(strings.TrimSpace(st.text))
+	exact := exactly(strings.Trim(st.text, blanks))
 	name := st.argv[0].text
 	if !st.argv[0].known || st.argv[0].glob != "" || !plainProgram().MatchString(name) {
 		return exact, false
 	}
 	base := programName(name)
-	if narrow[base] || interpreters[base] || shells[base] || versioned().MatchString(base) || dangers[base] != nil {
+	second, has := subcommands[base]
+	if narrow[base] || interpreters[base] && !has || shells[base] || versioned().MatchString(base) || dangers[base] != nil {
 		return exact, false
 	}
 	if _, wraps := wrappers[base]; wraps {
@@ -76,7 +84,6 @@ func pattern(st *step) (text string, wide bool) {
 	if base != name {
 		return exact, false
 	}
-	second, has := subcommands[base]
 	if !has {
 		return base + " *", true
 	}
@@ -118,7 +125,7 @@ func commandWords(argv []word, second []string) ([]string, bool) {
 // rejections are the patterns of rules that reject a step. Unlike for allowing, it does not matter how it is called: behind a wrapper, by
 // its full path, with variables.
 func rejections(st *step) []string {
-	out := []string{exactly(strings.TrimSpace(st.text))}
+	out := []string{exactly(strings.Trim(st.text, blanks))}
 	if len(st.argv) == 0 || st.argv[0].unclear() {
 		return out
 	}

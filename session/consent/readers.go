@@ -48,13 +48,13 @@ var readers = map[string]reader{
 	"sort":   {no: []string{"-o", "--output", "-T", "--temporary-directory", "--compress-program", "--files0-from"}, why: "-o writes, --compress-program runs a program, --files0-from reads files that are named in a file"},
 	"shuf":   {no: []string{"-o", "--output"}, why: "-o writes"},
 	"diff":   {no: []string{"-l", "--paginate"}, why: "-l runs pr"},
-	"jq":     {no: []string{"-f", "--from-file", "-L"}, text: 1, check: withoutEnvironment, why: "env and $ENV show the environment, which holds keys"},
+	"jq":     {no: []string{"-f", "--from-file", "-L"}, text: 1, check: withoutEnvironment, why: "env and $ENV show the environment, which holds keys; import and include read files"},
 
 	"grep":  {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
 	"egrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
 	"fgrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
 	"rg":    {no: []string{"--pre", "--hostname-bin", "-z", "--search-zip"}, text: 1, instead: []string{"-e", "-f", "--regexp", "--file", "--files"}, why: "--pre, --hostname-bin and -z run programs"},
-	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, globs: true, only: lazily(`^(-[nErsuz]*n[nErsuz]*|-[Ersuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
+	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, globs: true, only: lazily(`^(-[nErsuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
 
 	"ls": {names: true, why: asks}, "dir": {names: true, why: asks}, "vdir": {names: true, why: asks}, "stat": {names: true, why: asks},
 	"du":   {names: true, no: []string{"--files0-from"}, why: "--files0-from reads files that are named in a file"},
@@ -66,13 +66,13 @@ var readers = map[string]reader{
 
 	"basename": {names: true, text: -1, why: asks}, "dirname": {names: true, text: -1, why: asks}, "realpath": {names: true, why: asks}, "readlink": {names: true, why: asks},
 	"pwd": {text: -1, why: asks}, "echo": {names: true, text: -1, why: asks},
-	"printf": {names: true, text: -1, no: []string{"-v"}, why: "-v sets a variable"},
+	"printf": {names: true, text: -1, no: []string{"-v"}, check: printsOnly, globs: true, why: "-v and %n set a variable"},
 	"true":   {text: -1, why: asks}, "false": {text: -1, why: asks}, ":": {text: -1, why: asks}, "seq": {text: -1, why: asks}, "sleep": {text: -1, why: asks},
 	"exit": {text: -1, most: 1, check: numbers, why: asks}, "break": {text: -1, most: 1, check: numbers, why: asks}, "continue": {text: -1, most: 1, check: numbers, why: asks},
 	"test":   {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
 	"[":      {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
 	"[[":     {names: true, check: tests, globs: true, why: "-eq and -v compute with what they are given, which can run a command"},
-	"date":   {no: []string{"-s", "--set", "-f", "--file"}, text: -1, check: dateFormats, why: "-s and an operand that is no format set the clock, -f prints a file"},
+	"date":   {only: lazily(`^-I[a-z]*$|^-[^sf-][^sf]*$|^--(date|iso-8601|reference|rfc-3339|utc|universal|rfc-email|debug|help|version)(=.*)?$`), text: -1, check: dateFormats, why: "-s and an operand that is no format set the clock, -f prints a file"},
 	"whoami": {most: -1, why: asks}, "id": {text: -1, why: asks}, "uname": {most: -1, why: asks}, "arch": {most: -1, why: asks}, "nproc": {most: -1, why: asks},
 	"uptime": {most: -1, why: asks}, "groups": {text: -1, why: asks}, "tty": {most: -1, why: asks},
 	"hostname": {most: -1, only: lazily(`^-[fsiIdA]+$`), why: "an operand, -F and -b set the name"},
@@ -81,9 +81,9 @@ var readers = map[string]reader{
 	"set": {text: -1, check: strictness, why: "only -e, -u, -x and pipefail; operands would become the parameters"},
 
 	"git":     {check: nil, why: "see gitReads"},
-	"node":    {most: -1, only: version, why: "anything else runs code"},
-	"python":  {most: -1, only: version, why: "anything else runs code"},
-	"python3": {most: -1, only: version, why: "anything else runs code"},
+	"node":    {most: -1, only: lazily(`^(--version|-v)$`), why: "anything else runs code"},
+	"python":  {most: -1, only: lazily(`^(--version|-V)$`), why: "anything else runs code"},
+	"python3": {most: -1, only: lazily(`^(--version|-V)$`), why: "anything else runs code"},
 	"gcc":     {most: -1, only: version, why: "anything else compiles"},
 	"clang":   {most: -1, only: version, why: "anything else compiles"},
 }
@@ -168,10 +168,18 @@ func flagReads(t string, row reader) bool {
 	return true
 }
 
+// beyond are the words of jq that reach what is not its input. Behind a dot they are names of fields.
+var beyond = lazily(`(^|[^.A-Za-z0-9_])(env|ENV|import|include)($|[^A-Za-z0-9_])`)
+
 func withoutEnvironment(args []word) bool {
-	return !slices.ContainsFunc(args, func(w word) bool {
-		return strings.Contains(strings.ToLower(w.text), "env") || strings.Contains(w.text, "import") || strings.Contains(w.text, "include")
-	})
+	return !slices.ContainsFunc(args, func(w word) bool { return beyond().MatchString(w.text) })
+}
+
+// counts is the conversion of printf that stores how much was printed in a variable, which may be PATH.
+var counts = lazily(`%[^%A-Za-z]*[hlLqjzt]*n`)
+
+func printsOnly(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool { return counts().MatchString(strings.ReplaceAll(w.text, "%%", "")) }) && (len(args) == 0 || args[0].glob == "")
 }
 
 var findMore = []string{"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"}
@@ -225,37 +233,31 @@ func strictness(args []word) bool {
 	return len(args) > 0
 }
 
-// sedPrints reads a sed script and wants -n: only addresses, printing, deleting and substitution, nothing that writes, runs, or reads
-// other files.
+// sedPrints reads a sed script: only addresses, printing, deleting and substitution, nothing that writes, runs, or reads other files.
 func sedPrints(args []word) bool {
-	quiet, script := false, false
+	script := false
 	for i := 0; i < len(args); i++ {
 		t := args[i].text
+		text := ""
 		switch {
-		case t == "--quiet" || t == "--silent":
-			quiet = true
 		case t == "-e" || t == "-ne" || t == "--expression":
-			quiet = quiet || t == "-ne"
-			script = true
-			i++
-			if i == len(args) || args[i].glob != "" || !sedScript(args[i].text) {
+			if i++; i == len(args) {
 				return false
 			}
+			text = args[i].text
 		case strings.HasPrefix(t, "--expression="):
-			script = true
-			if args[i].glob != "" || !sedScript(strings.TrimPrefix(t, "--expression=")) {
-				return false
-			}
-		case strings.HasPrefix(t, "-") && !strings.HasPrefix(t, "--"):
-			quiet = quiet || strings.Contains(t, "n")
-		case !script && !strings.HasPrefix(t, "-"):
-			script = true
-			if args[i].glob != "" || !sedScript(t) {
-				return false
-			}
+			text = strings.TrimPrefix(t, "--expression=")
+		case strings.HasPrefix(t, "-") || script:
+			continue
+		default:
+			text = t
+		}
+		script = true
+		if args[i].glob != "" || !sedScript(text) {
+			return false
 		}
 	}
-	return quiet && script
+	return script
 }
 
 // sedScript accepts a script made of harmless commands.
@@ -269,13 +271,22 @@ func sedScript(s string) bool {
 			i++
 		}
 	}
-	until := func(end byte) bool { // moves behind end
+	until := func(end byte, pattern bool) bool { // moves behind end
 		for ; i < len(s); i++ {
 			switch s[i] {
 			case '\\':
 				i++
 			case '\n':
 				return false
+			case '[': // what ends the pattern ends it not in there, for some
+				if !pattern {
+					continue
+				}
+				n := sedClass(s[i:], end)
+				if n == 0 {
+					return false
+				}
+				i += n - 1
 			case end:
 				i++
 				return true
@@ -288,7 +299,7 @@ func sedScript(s string) bool {
 		for i < len(s) && strings.IndexByte("0123456789$/,!+~ \tI", s[i]) >= 0 { // addresses
 			if s[i] == '/' {
 				i++
-				if !until('/') {
+				if !until('/', true) {
 					return false
 				}
 				continue
@@ -306,15 +317,13 @@ func sedScript(s string) bool {
 		case strings.IndexByte("pPdDqQ=lnNgGhHx", c) >= 0:
 			skip("0123456789 \t")
 		case c == 's':
-			if i >= len(s) || s[i] == '\\' || s[i] == '\n' {
+			if i >= len(s) || s[i] == '\\' || s[i] == '\n' || s[i] == '[' || s[i] >= 0x80 {
 				return false
 			}
 			end := s[i]
 			i++
-			for range 2 { // the pattern, what replaces it
-				if !until(end) {
-					return false
-				}
+			if !until(end, true) || !until(end, false) { // the pattern, what replaces it
+				return false
 			}
 			skip("gpiIM0123456789")
 		default:
@@ -324,4 +333,30 @@ func sedScript(s string) bool {
 			return false
 		}
 	}
+}
+
+// sedClass is the length of the bracket expression s begins with; 0 where it does not close, or holds what not every sed takes for a part of
+// it: the end of the pattern, a backslash.
+func sedClass(s string, end byte) int {
+	i := 1
+	if i < len(s) && s[i] == '^' {
+		i++
+	}
+	if i < len(s) && s[i] == ']' {
+		i++
+	}
+	for i < len(s) && s[i] != end && s[i] != '\\' && s[i] != '\n' {
+		if s[i] == ']' {
+			return i + 1
+		}
+		if s[i] == '[' && i+1 < len(s) && strings.IndexByte(":.=", s[i+1]) >= 0 {
+			n := strings.Index(s[i+2:], s[i+1:i+2]+"]")
+			if n < 0 || strings.ContainsAny(s[i+2:i+2+n], "\\\n"+string(rune(end))) {
+				return 0
+			}
+			i += n + 3
+		}
+		i++
+	}
+	return 0
 }

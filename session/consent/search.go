@@ -3,20 +3,24 @@ package consent
 import (
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 )
 
-// search is what a program that searches folders was told.
+// search is what a program that goes through folders was told.
 type search struct {
 	deep      bool     // it goes through folders
-	hidden    bool     // also through what begins with a dot
+	shallow   bool     // but not into those in them
+	follow    bool     // it follows the links it meets
+	names     bool     // it tells names only
+	hidden    bool     // also what begins with a dot
 	only, but []string // globs of names
 	folders   []word
 }
 
-// search looks into the folders that a program goes through: a secret file there would be printed with the rest. It reads a bounded part of
-// them, the upper levels first.
+// search looks into the folders that a program goes through: a secret file there would be printed with the rest, and a link that is
+// followed may lead out. It reads a bounded part of them, the upper levels first.
 func (l *look) search(name string, args []word, dirs []string) seen {
 	var s search
 	switch name {
@@ -24,20 +28,31 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 		s.grep(args)
 	case "rg":
 		s.rg(args)
+	case "diff":
+		s.diff(args)
 	case "git grep":
 		s.gitGrep(args)
+	case "git diff":
+		s.gitDiff(args)
+	case "find", "fd", "tree", "ls", "du":
+		s.list(name, args)
 	}
-	if !s.deep {
-		return seen{}
+	var out seen
+	if !s.deep || s.names && !s.follow {
+		return out
 	}
 	if len(s.folders) == 0 {
 		s.folders = []word{{text: "."}}
 	}
 	var level []string
 	for _, f := range s.folders {
-		level = append(level, absolutes(f.text, dirs)...)
+		if f.glob != "" {
+			level = append(level, globbed(f.glob, dirs)...)
+		} else {
+			level = append(level, absolutes(f.text, dirs)...)
+		}
 	}
-	read := 0
+	read, followed := 0, map[string]bool{}
 	for first := true; len(level) > 0; first = false {
 		var next []string
 		for _, dir := range level {
@@ -47,19 +62,73 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 			}
 			for _, e := range entries {
 				if read++; read > mostEntries {
-					return seen{lost: first} // asked, where not even one level could be looked at
+					out.lost = out.lost || first // asked, where not even one level could be looked at
+					return out
 				}
+				at := dir + "/" + e.Name()
 				switch {
 				case e.IsDir():
+					next = append(next, at)
+				case !s.names && Secret(e.Name()) && s.prints(e.Name()):
+					out.join(seen{secret: e.Name()})
+					return out
+				case s.follow && e.Type()&os.ModeSymlink != 0 && (s.hidden || e.Name()[0] != '.'):
+					there := l.resolve(at, e.Name())
+					if s.names {
+						there.secret = ""
+					}
+					out.join(there)
+					if real, err := filepath.EvalSymlinks(at); err == nil && there.outside == "" && !followed[real] {
+						followed[real] = true
+						next = append(next, filepath.ToSlash(real))
+					}
+				}
+			}
+		}
+		if s.shallow {
+			break
+		}
+		level = next
+	}
+	return out
+}
+
+// globbed are the names a wildcard becomes.
+func globbed(pattern string, dirs []string) []string {
+	var level []string
+	if path.IsAbs(pattern) {
+		level = []string{""}
+	} else {
+		for _, d := range dirs {
+			if d != elsewhere {
+				level = append(level, d)
+			}
+		}
+	}
+	read := 0
+	for part := range strings.SplitSeq(strings.Trim(pattern, "/"), "/") {
+		var next []string
+		for _, dir := range level {
+			if !strings.ContainsAny(part, "*?[") {
+				next = append(next, dir+"/"+unescape(part))
+				continue
+			}
+			entries, err := os.ReadDir(dir + "/")
+			if err != nil {
+				continue
+			}
+			for _, e := range entries {
+				if read++; read > mostEntries {
+					return next
+				}
+				if ok, err := path.Match(part, e.Name()); (ok || err != nil) && (e.Name()[0] != '.' || part[0] == '.') {
 					next = append(next, dir+"/"+e.Name())
-				case Secret(e.Name()) && s.prints(e.Name()):
-					return seen{secret: e.Name()}
 				}
 			}
 		}
 		level = next
 	}
-	return seen{}
+	return level
 }
 
 func (s *search) prints(name string) bool {
@@ -105,10 +174,13 @@ func (s *search) grep(args []word) {
 			s.only = append(s.only, value)
 		case flag == "--exclude":
 			s.but = append(s.but, value)
-		case flag == "--recursive" || flag == "--dereference-recursive":
+		case long(flag, "--recursive"):
 			s.deep = true
+		case long(flag, "--dereference-recursive"):
+			s.deep, s.follow = true, true
 		case !strings.HasPrefix(flag, "--"):
 			s.deep = s.deep || strings.ContainsAny(flag, "rR")
+			s.follow = s.follow || strings.Contains(flag, "R")
 		}
 	})
 }
@@ -121,9 +193,12 @@ func (s *search) rg(args []word) {
 		switch {
 		case flag == "--unrestricted":
 			unrestricted++
-		case len(flag) > 3 && strings.HasPrefix("--hidden", flag):
+		case long(flag, "--hidden"):
 			s.hidden = true
+		case long(flag, "--follow"):
+			s.follow = true
 		case !strings.HasPrefix(flag, "--"):
+			s.follow = s.follow || strings.Contains(flag, "L")
 			unrestricted += strings.Count(flag, "u")
 			s.hidden = s.hidden || strings.Contains(flag, ".")
 		}
@@ -135,6 +210,75 @@ func (s *search) rg(args []word) {
 func (s *search) gitGrep(args []word) {
 	s.hidden = true
 	s.operands(args, func(_ int, flag, _ string) {
-		s.deep = s.deep || len(flag) > 5 && strings.HasPrefix("--no-index", flag) || len(flag) > 3 && strings.HasPrefix("--untracked", flag)
+		s.deep = s.deep || len(flag) > 5 && long(flag, "--no-index") || long(flag, "--untracked")
 	})
 }
+
+// diff compares what lies in folders, and follows links.
+func (s *search) diff(args []word) {
+	s.hidden, s.follow, s.shallow = true, true, true
+	folders := s.plain(args, func(flag string) {
+		switch {
+		case flag == "--no-dereference":
+			s.follow = false
+		case long(flag, "--recursive"), !strings.HasPrefix(flag, "--") && strings.Contains(flag, "r"):
+			s.shallow = false
+		}
+	})
+	s.deep = len(folders) > 1
+}
+
+// gitDiff compares two folders when it is told to, or outside of a repository.
+func (s *search) gitDiff(args []word) {
+	s.hidden = true
+	told := false
+	folders := s.plain(args, func(flag string) { told = told || len(flag) > 5 && long(flag, "--no-index") })
+	s.deep = told || len(folders) == 2
+}
+
+// list is what programs that tell names do with links.
+func (s *search) list(name string, args []word) {
+	s.names, s.hidden = true, true
+	deep, follow := true, false
+	folders := s.plain(args, func(flag string) {
+		short := !strings.HasPrefix(flag, "--")
+		switch name {
+		case "find":
+			follow = follow || flag == "-L" || flag == "-follow"
+		case "tree":
+			follow = follow || short && strings.Contains(flag, "l")
+		case "ls":
+			deep = deep && flag != "-d"
+			follow = follow || short && strings.Contains(flag, "L") || long(flag, "--dereference")
+		default:
+			follow = follow || short && strings.Contains(flag, "L") || long(flag, "--dereference") || long(flag, "--follow")
+		}
+	})
+	s.deep, s.follow = deep, follow
+	if name == "find" {
+		starts, _ := findStarts(append([]word{{}}, args...))
+		s.folders = starts
+	} else {
+		s.folders = folders
+	}
+}
+
+// plain are all words that are no flags; a value of a flag may be among them.
+func (s *search) plain(args []word, flag func(text string)) []word {
+	over := false
+	for _, w := range args {
+		name, _, _ := strings.Cut(w.text, "=")
+		switch {
+		case !over && w.text == "--":
+			over = true
+		case !over && strings.HasPrefix(w.text, "-") && w.text != "-":
+			flag(name)
+		default:
+			s.folders = append(s.folders, w)
+		}
+	}
+	return s.folders
+}
+
+// long tells whether a flag is a long one, or short for it.
+func long(flag, full string) bool { return len(flag) > 3 && strings.HasPrefix(full, flag) }

@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Secret tells whether a path names a file or folder that holds credentials, by its name alone: .env* (but not .env.example,
 // .env.sample, .env.template), *.pem, private SSH keys, .npmrc, .netrc and their like, credential folders and what lies in them. Slashes
 // or the system's own separators; case does not count. Tools that search folders leave such files out unless one is named.
 func Secret(name string) bool {
-	name = strings.ToLower(strings.ReplaceAll(filepath.ToSlash(name), `\`, "/"))
-	parts := strings.Split(name, "/")
+	parts := strings.Split(folded(strings.ReplaceAll(filepath.ToSlash(name), `\`, "/")), "/")
 	for i, part := range parts {
 		if secretFolders[part] {
 			return true
@@ -32,6 +32,28 @@ func Secret(name string) bool {
 		return true
 	}
 	return secretFiles[base]
+}
+
+// folded is a name as the file systems see it that find a file under more than one: in lower case, also where a letter has several upper
+// case forms of its own, without characters that do not count, without what may stand behind a name (Windows: dots, blanks, a stream).
+func folded(name string) string {
+	name = strings.Map(func(c rune) rune {
+		if c >= 0x200b && c <= 0x200f || c >= 0x202a && c <= 0x202e || c >= 0x2060 && c <= 0x206f || c == 0xfeff {
+			return -1
+		}
+		return unicode.ToLower(unicode.ToUpper(c))
+	}, name)
+	if !strings.ContainsAny(name, ":. ") {
+		return name
+	}
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		if at := strings.IndexByte(part, ':'); at > 1 { // not a drive
+			part = part[:at]
+		}
+		parts[i] = strings.TrimRight(part, ". ")
+	}
+	return strings.Join(parts, "/")
 }
 
 var secretFiles = map[string]bool{

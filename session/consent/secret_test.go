@@ -15,6 +15,7 @@ func TestSecretFilesAreKnownByTheirNames(t *testing.T) {
 		"/home/me/.ssh": true, ".npmrc": true, ".netrc": true, "/home/me/.aws/credentials": true, ".gnupg/x": true, ".kube/config": true, ".docker/config.json": true, ".docker/daemon.json": false,
 		".config/gh/hosts.yml": true, ".config/gcloud/x": true, ".config/nvim/init.lua": false, ".config": false, `C:\Users\me\.ssh\id_rsa`: true, "ssh": false, "src/main.go": false, "": false,
 		".azure/x": true, "/proc/self/environ": true, "/proc/12/environ": true, "environ": false, ".git-credentials": true, ".pypirc": true, "environment.ts": false, ".cargo/credentials.toml": true,
+		".\u017fsh/config": true, "id_r\u017fa": true, ".\u212aube/x": true, ".s\u200csh/x": true, ".env.example.": false, "id_rsa.": true, "id_rsa::$DATA": true, ".npmrc ": true, ".ssh./x": true, "a: b": false, "..": false,
 	} {
 		if got := consent.Secret(name); got != want {
 			t.Errorf("%q: %v", name, got)
@@ -50,6 +51,7 @@ func TestCommandsThatNameSecretFilesAskInEveryModeButFull(t *testing.T) {
 		`head --lines=1 .env`, `tail -n1 .env.production`, `diff .env .env.example`, `cat .ENV`, `rg KEY .env`, `timeout 5 cat .env`, `while read -r; do ls; done < .env; cat .env`, `cat .ssh/id_work`, `ls .ssh`, `xxd .env`,
 		`base64 .env`, `test -f .env`, `grep -r KEY .`, `cd src/.. && grep -r KEY`, `rg -uu KEY`, `rg --hidden KEY`, `rg -. -n KEY .`, `rg --unrestricted --unrestricted KEY`, `rg KEY guarded`, `rg -e KEY guarded`,
 		`git grep --no-index KEY`, `git grep --untracked KEY`, `git grep --no-ind -e KEY -- guarded`, `cd guarded && git grep --no-index KEY`, `git -C guarded grep --no-index KEY`,
+		`grep -rn KEY g*`, `rg KEY guar*`, `rg KEY src gu?rded`, `grep -R KEY links/p*`, `diff guarded src`, `diff -r src guarded`, `diff -ru g* src`, `git diff --no-index guarded src`, `git diff guarded src`, `git log -L1,5:.env`,
 	} {
 		v := p.run("ask", command)
 		if v.Effect != "ask" || patterns(v) != command {

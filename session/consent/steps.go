@@ -74,7 +74,11 @@ type scanner struct {
 	failed     error // why the command is not understood
 }
 
-var errTooMuch = errors.New("it is too long or too deeply nested")
+var (
+	errTooMuch = errors.New("it is too long or too deeply nested")
+	errReturn  = errors.New("it holds a carriage return")
+	errStop    = errors.New("its here-document ends with a word that shells take differently")
+)
 
 // state is where in a command something is.
 type state struct {
@@ -91,6 +95,18 @@ type state struct {
 }
 
 func (s *scanner) scan(text string, st state) (after []string) {
+	if strings.Contains(text, "\r") { // for a shell it is a letter, for the parser a blank, or nothing
+		s.scan(strings.ReplaceAll(text, "\r", "\x7f"), st)
+		defer func() {
+			if s.failed == nil {
+				s.failed = errReturn
+			}
+		}()
+	}
+	text, ok := uncommented(text)
+	if !ok && s.failed == nil {
+		s.failed = errTooMuch
+	}
 	st.src = text
 	list, err := parse(text)
 	after = s.stmts(list, st)
@@ -192,10 +208,14 @@ func (s *scanner) redirect(r *syntax.Redirect, st state) state {
 	if r.Word != nil {
 		s.substitutions(r.Word, st)
 		w = s.expand(st).one(r.Word)
+		w.known = w.known && !w.digit
 	}
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc:
 		st.fed = true
+		if !plainStop(r.Word) && s.failed == nil {
+			s.failed = errStop
+		}
 		if r.Hdoc != nil {
 			s.substitutions(r.Hdoc, st)
 			doc := document(s.expand(st), r)
@@ -461,7 +481,10 @@ func (s *scanner) substitutions(n syntax.Node, st state) {
 	})
 }
 
+// numbering are the programs to which any number is the same: they print it, or compare it.
+var numbering = map[string]bool{"echo": true, "printf": true, "exit": true, "test": true, "[": true, "[[": true}
+
 // literal tells whether a step is known to the letter.
 func (s *scanner) literal(argv []word, st state) bool {
-	return !st.exotic && !slices.ContainsFunc(argv, func(w word) bool { return !w.known || w.subst })
+	return !st.exotic && !slices.ContainsFunc(argv, func(w word) bool { return !w.known || w.subst || w.digit && !numbering[argv[0].text] })
 }

@@ -17,6 +17,7 @@ type word struct {
 	glob  string // as a pattern, its quoted characters escaped; "" when it holds no wildcard
 	known bool   // exactly what is written: no variable, no substitution
 	subst bool   // holds a command or process substitution
+	digit bool   // holds $?, a number that is not known; text has a 0 there
 }
 
 func (w word) unclear() bool { return strings.Contains(w.text, unknownText) }
@@ -67,6 +68,7 @@ func (x *expander) one(w *syntax.Word) word {
 		f.text += " " + more.text
 		f.known = f.known && more.known
 		f.subst = f.subst || more.subst
+		f.digit = f.digit || more.digit
 	}
 	return f
 }
@@ -156,10 +158,10 @@ func bracket(s string) int {
 
 // split ends the word where an unquoted value has a space.
 func (x *expander) split() {
-	known, subst := x.cur.known, x.cur.subst
+	known, subst, digit := x.cur.known, x.cur.subst, x.cur.digit
 	x.end()
 	x.begin()
-	x.cur.known, x.cur.subst = known, subst
+	x.cur.known, x.cur.subst, x.cur.digit = known, subst, digit
 }
 
 // add adds text; quoted text has no wildcards.
@@ -210,7 +212,12 @@ func (x *expander) parts(parts []syntax.WordPart, quoted bool) {
 		case *syntax.ProcSubst:
 			x.cur.subst = true
 			x.unknown()
-		default: // arithmetic, extended globs
+		case *syntax.ExtGlob:
+			x.cur.known = false
+			x.txt.WriteString(unknownText)
+			x.pat.WriteByte('*')
+			x.wild = true
+		default: // arithmetic
 			x.unknown()
 		}
 	}
@@ -280,11 +287,16 @@ func (x *expander) value(v string, quoted bool) {
 }
 
 func (x *expander) param(p *syntax.ParamExp, quoted bool) {
+	if p.Param != nil && p.Param.Value == "?" && plainParam(p) && p.Exp == nil {
+		x.cur.digit = true
+		x.add("0", true)
+		return
+	}
 	x.cur.known = false
 	if p.Exp != nil && p.Exp.Word != nil && holdsSubst(p.Exp.Word) {
 		x.cur.subst = true
 	}
-	if p.Param == nil || p.Excl || p.Length || p.Width || p.IsSet || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.NestedParam != nil || p.Flags != nil || len(p.Modifiers) > 0 {
+	if p.Param == nil || !plainParam(p) {
 		x.unknown()
 		return
 	}
@@ -328,6 +340,10 @@ func (x *expander) param(p *syntax.ParamExp, quoted bool) {
 		return
 	}
 	x.value(v, quoted)
+}
+
+func plainParam(p *syntax.ParamExp) bool {
+	return !p.Excl && !p.Length && !p.Width && !p.IsSet && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.NestedParam == nil && p.Flags == nil && len(p.Modifiers) == 0
 }
 
 func holdsSubst(w *syntax.Word) bool {

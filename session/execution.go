@@ -131,13 +131,18 @@ func (s *Session) execute(req *ExecutionRequest, done func(Accepted, error)) {
 		s.exec.accepting[req.Key] = acc
 	}
 	s.exec.pending++
-	s.withLease(func(err error) {
+	s.withLeaseOrParked(s.acceptor(req, acc))
+}
+
+// acceptor accepts an execution with the lease, or answers why there is none.
+func (s *Session) acceptor(req *ExecutionRequest, acc *acceptance) func(error) {
+	return func(err error) {
 		if err != nil {
 			s.accepted(req, acc, Accepted{}, err)
 			return
 		}
 		s.accept(req, acc)
-	})
+	}
 }
 
 func errKeyConflict() error {
@@ -165,7 +170,7 @@ func (s *Session) replayed(req *ExecutionRequest) (Accepted, error) {
 func (s *Session) inLine() int { return len(s.next.Queued) + len(s.exec.line) + s.exec.pending }
 
 // accept appends the acceptance and puts the execution in its line; one of a parallel provider that finds room starts with it. The lease is
-// held.
+// held or parked.
 func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 	turn := TurnID(s.all.cfg.IDs.Hex32())
 	b := &protocol.TurnAccepted{}
@@ -186,6 +191,10 @@ func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 		if err != nil && run != nil { // it never was
 			run.provider = returned
 			run.over(errTurnGone)
+		}
+		if errors.Is(err, errRetaken) {
+			s.withLease(s.acceptor(req, acc))
+			return
 		}
 		if errors.Is(err, ErrKeyUsed) { // another process was first
 			a, rerr := s.replayed(req)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -27,6 +28,8 @@ type flight struct {
 	bodies  []protocol.Body
 	then    func(Seq, error)
 	sent    time.Time // handed to the store; zero when it was not, because one before it failed
+
+	retakes, releases bool // the lease; see leasehold
 }
 
 func newJournal(st *State) journal { return journal{shown: st, next: st.clone()} }
@@ -119,7 +122,9 @@ func (s *Session) appendKeyed(ls []line, keys []Key, then func(Seq, error)) *fli
 		then(0, err)
 		return nil
 	}
-	b := Batch{Entries: f.entries, Keys: keys}
+	f.releases = s.lastWord(f)
+	f.retakes = s.lease.sent(f.releases)
+	b := Batch{Entries: f.entries, Keys: keys, Retake: f.retakes, Release: f.releases}
 	if fact {
 		b.Row = s.next.row()
 		b.Row.Usage = usageOf(f)
@@ -145,6 +150,12 @@ func (s *Session) place(f *flight, ls []line) (fact bool, err error) {
 		fact = fact || e.Class() == protocol.Fact
 	}
 	return fact, nil
+}
+
+// lastWord reports whether a batch ends the last turn there is something to do for.
+func (s *Session) lastWord(f *flight) bool {
+	n := len(f.entries)
+	return n > 0 && f.bodies[n-1].Kind().Info().Terminal && s.leaves(f.entries[n-1].Turn)
 }
 
 func usageOf(f *flight) *UsageSample {
@@ -191,12 +202,13 @@ func (s *Session) encode(l line) (Entry, error) {
 // too; what was appended meanwhile was not even sent.
 func (s *Session) landed(f *flight, err error) {
 	var head Seq
-	if err == nil {
+	switch {
+	case err == nil:
 		head = s.stored(f)
-	} else {
-		if s.failure == nil {
-			s.log().Error("append", "session", s.ID, "err", err)
-		}
+	case f.retakes && (errors.Is(err, ErrFenced) || errors.Is(err, ErrNotFound)): // nothing is wrong: it was only tried
+		s.fail(fmt.Errorf("%w: %w", errRetaken, err))
+	case s.failure == nil:
+		s.log().Error("append", "session", s.ID, "err", err)
 		s.fail(err)
 	}
 	told := s.all.storeError(s.failure)
@@ -210,12 +222,14 @@ func (s *Session) landed(f *flight, err error) {
 	for _, l := range lost {
 		l.then(0, told)
 	}
+	s.seekLease()
 	s.settleDown()
 }
 
 // stored tells what a flight has brought into the log, and returns the last Seq of it.
 func (s *Session) stored(f *flight) Seq {
 	s.all.figures.appended(time.Since(f.sent))
+	s.lease.landed(f.retakes, f.releases)
 	for i := range f.entries {
 		s.all.figures.told(s.shown.turn(f.entries[i].Turn), f.bodies[i])
 		s.show(&f.entries[i], f.bodies[i])
@@ -231,7 +245,11 @@ func (s *Session) stored(f *flight) Seq {
 
 // recovered goes on after a failure that is over: nil for none. A stale lease is not held any more.
 func (s *Session) recovered(failure error) {
-	if errors.Is(failure, ErrFenced) {
+	switch {
+	case failure == nil:
+	case errors.Is(failure, ErrFenced), errors.Is(failure, errRetaken):
 		s.lease.lost()
+	default:
+		s.lease.fallBack()
 	}
 }

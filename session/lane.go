@@ -110,7 +110,11 @@ func (s *Session) begin(p *Prompt) {
 		}
 		s.notStarted(p, err)
 	}
-	s.withLease(func(err error) {
+	lease := s.withLease
+	if p.restarts() {
+		lease = s.withLeaseOrParked
+	}
+	lease(func(err error) {
 		if err != nil {
 			failed(err)
 			return
@@ -123,6 +127,12 @@ func (s *Session) begin(p *Prompt) {
 			s.startTurn(p)
 		})
 	})
+}
+
+// restarts reports whether the start of a prompt's turn can be made anew, should the lease turn out to be taken: that is so the first time, for
+// the words of a person.
+func (p *Prompt) restarts() bool {
+	return p.turn == nil && p.req.exec == "" && p.req.aside == nil && !p.req.task && !p.req.goal
 }
 
 // notStarted answers a prompt whose turn could not be started.

@@ -10,18 +10,33 @@ import (
 
 // leasehold is a session's way to its lease.
 //
-//	none ─ join ─▶ wanted ─ got ─▶ held ─ give ─▶ releasing ─ released ─▶ none, or wanted
+//	none ─ join ─▶ wanted ─ got ─▶ held ─ give ─▶ releasing ─ released ─▶ parked, or wanted
+//	held ─ sent(batch that releases) ─▶ parked ─ sent(batch that retakes) ─▶ held
+//
+// A parked lease was given back, and nobody is known to have taken it since: another process gets the session at once, and if none wants it,
+// the next batch takes the lease again by itself. As batches are on their way for a while, parked is what was sent, like journal.next, and
+// settled what was acknowledged, like journal.shown.
 //
 // It belongs to the session's goroutine.
 type leasehold struct {
 	held      Lease         // the zero Lease: none
+	parked    bool          // held was given back, by what was sent
+	settled   bool          // the same by what was acknowledged
+	moving    int           // batches on their way that give it back or take it again
 	waiting   []func(error) // for the lease, oldest first
+	taking    bool          // the store is being asked for it
 	releasing bool          // the store is giving it back
 	granting  bool          // those who waited are being told: it is not given back under the next of them
 }
 
-// has reports whether this process may append.
-func (l *leasehold) has() bool { return l.held != (Lease{}) }
+// has reports whether this process may append, for sure.
+func (l *leasehold) has() bool { return l.known() && !l.parked && l.moving == 0 }
+
+// known reports whether there is a lease here, be it one that was given back.
+func (l *leasehold) known() bool { return l.held != (Lease{}) }
+
+// ready reports whether the next batch may be sent: the lease is here, or the batch takes it again.
+func (l *leasehold) ready() bool { return l.known() && !l.wanted() && !l.releasing }
 
 // wanted reports whether somebody waits for the lease.
 func (l *leasehold) wanted() bool { return len(l.waiting) > 0 }
@@ -29,30 +44,51 @@ func (l *leasehold) wanted() bool { return len(l.waiting) > 0 }
 // none reports whether there is no lease here, and none on its way back.
 func (l *leasehold) none() bool { return !l.has() && !l.releasing }
 
-// join waits for the lease; true when it is to be taken for that: nobody waited before, and none is being given back.
-func (l *leasehold) join(f func(error)) bool {
-	l.waiting = append(l.waiting, f)
-	return len(l.waiting) == 1 && !l.releasing
-}
+// join waits for the lease.
+func (l *leasehold) join(f func(error)) { l.waiting = append(l.waiting, f) }
 
-// got ends the wait, with the zero Lease when it could not be taken. It returns who waited.
-func (l *leasehold) got(held Lease) []func(error) {
+// leave ends the wait of all who waited, and returns them.
+func (l *leasehold) leave() []func(error) {
 	waiting := l.waiting
-	l.held, l.waiting = held, nil
+	l.waiting = nil
 	return waiting
 }
 
-// lost says that the lease is gone without being given back.
-func (l *leasehold) lost() { l.held = Lease{} }
-
-// give says that the store is being given the lease back.
-func (l *leasehold) give() { l.held, l.releasing = Lease{}, true }
-
-// released says that the store has it back; true when it is to be taken again.
-func (l *leasehold) released() bool {
-	l.releasing = false
-	return l.wanted()
+// got is the answer of the store: the zero Lease when it could not be taken. No batch is on its way.
+func (l *leasehold) got(held Lease) {
+	l.held, l.parked, l.settled, l.taking = held, false, false, false
 }
+
+// lost says that the lease is gone without being given back, and no batch is on its way.
+func (l *leasehold) lost() { l.held, l.parked, l.settled, l.moving = Lease{}, false, false, 0 }
+
+// sent says what a batch that is being sent does with the lease: whether it has to take it again, and whether it gives it back.
+func (l *leasehold) sent(release bool) (retakes bool) {
+	retakes = l.known() && l.parked
+	l.parked = release
+	if retakes || release {
+		l.moving++
+	}
+	return retakes
+}
+
+// landed says that such a batch is stored.
+func (l *leasehold) landed(retakes, releases bool) {
+	if retakes || releases {
+		l.settled = releases
+		l.moving--
+	}
+}
+
+// fallBack says that batches were not stored, and none is on its way any more.
+func (l *leasehold) fallBack() { l.parked, l.moving = l.settled, 0 }
+
+// give says that the store is being given the lease back, with no batch.
+func (l *leasehold) give() { l.parked, l.settled, l.releasing = true, true, true }
+
+// errRetaken is what becomes of a batch that was to take a parked lease again, and of those behind it: another process has had the session in
+// the meantime, so that nothing it was made from holds any more. Whoever made it asks again, with the lease.
+var errRetaken = errors.New("the lease was taken meanwhile")
 
 // withLease runs then once this process may append. Calls are answered in order.
 func (s *Session) withLease(then func(error)) {
@@ -61,9 +97,41 @@ func (s *Session) withLease(then func(error)) {
 		then(errGone(s.ID))
 	case s.lease.has():
 		then(nil)
-	case s.lease.join(then):
+	default:
+		s.lease.join(then)
+		s.seekLease()
+	}
+}
+
+// withLeaseOrParked is withLease for one who can begin anew: then also runs when the first batch it appends has to take the lease again, and is
+// to call withLease when that fails with errRetaken.
+func (s *Session) withLeaseOrParked(then func(error)) {
+	if s.removed || !s.lease.ready() || s.failure != nil {
+		s.withLease(then)
+		return
+	}
+	then(nil)
+}
+
+// seekLease goes on for those who wait for the lease, once nothing about it is on its way.
+func (s *Session) seekLease() {
+	switch {
+	case !s.lease.wanted() || s.lease.taking || s.lease.releasing:
+	case s.lease.has():
+		s.grant()
+	case !s.writing(): // what is on its way may give it back, or find that it is gone
+		s.lease.taking = true
 		s.takeLease()
 	}
+}
+
+// grant tells those who waited that the lease is held.
+func (s *Session) grant() {
+	s.lease.granting = true
+	for _, f := range s.lease.leave() {
+		f(nil)
+	}
+	s.lease.granting = false
 }
 
 // takeLease gets the lease and everything other processes appended meanwhile. Its goroutine ends with the store's answers.
@@ -110,20 +178,17 @@ func (s *Session) gotLease(l Lease, missed []Entry, err error) {
 		return
 	}
 	s.rung = false
-	waiting := s.lease.got(l)
-	s.lease.granting = true
+	s.lease.got(l)
 	s.loseTasks()
 	s.adopt()
-	for _, f := range waiting {
-		f(nil)
-	}
-	s.lease.granting = false
+	s.grant()
 	s.settleDown()
 }
 
 func (s *Session) gotNoLease(err error) {
 	err = s.all.storeError(err)
-	for _, f := range s.lease.got(Lease{}) {
+	s.lease.got(Lease{})
+	for _, f := range s.lease.leave() {
 		f(err)
 	}
 	s.settleDown()
@@ -183,18 +248,28 @@ func (s *Session) settleDown() {
 	}
 }
 
+// leaves reports whether nothing is left to do here once the batch that ends turn is stored: the lease goes back with it. What comes meanwhile
+// takes it again.
+func (s *Session) leaves(turn TurnID) bool {
+	l, x := &s.lane, &s.exec
+	run := x.runs[turn]
+	alone := len(x.runs) == 0 || len(x.runs) == 1 && run != nil && run.returned
+	return alone && x.pending == 0 && l.starting == nil && len(l.line) == 0 && (l.run == nil || l.run.ID == turn) &&
+		s.unsettled == nil && !s.lease.wanted() && !s.goalDue() && !s.jobs.busy() && !s.noticeDue()
+}
+
 // giveBack lets the store have a lease back. Its goroutine ends with the store's answer.
 func (s *Session) giveBack(l Lease) {
 	s.lease.give()
 	go func() {
 		err := s.all.cfg.Store.Release(context.Background(), l)
 		s.post(func() {
+			s.lease.releasing = false
 			if err != nil {
 				s.log().Warn("release lease", "session", s.ID, "err", err)
+				s.lease.lost()
 			}
-			if s.lease.released() {
-				s.takeLease()
-			}
+			s.seekLease()
 		})
 	}()
 }

@@ -93,6 +93,10 @@ type Batch struct {
 	Entries []Entry // Seq contiguous, the first one Head+1; Event and More are not changed by the store
 	Keys    []Key
 	Row     *Row // nil leaves the row but for its activity
+	// Retake takes a lease again that was given back: ErrFenced when another instance has had it since, ErrNotFound when the session is gone.
+	Retake bool
+	// Release gives the lease back with the batch, as Log.Release does.
+	Release bool
 }
 
 // Query selects sessions for a list: newest activity first.

@@ -425,6 +425,9 @@ func (s *Session) refresh() {
 			s.log().Warn("follow", "session", s.ID, "err", err)
 			return
 		}
+		if len(page) > 0 {
+			s.lease.lost() // another process has had it
+		}
 		if len(page) < readPage {
 			return
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
@@ -13,6 +14,9 @@ func (s *Session) startTurn(p *Prompt) {
 		return
 	}
 	turn := TurnID(s.all.cfg.IDs.Hex32())
+	if p.turn != nil { // tried before: nothing of it is in the log
+		turn = p.turn.ID
+	}
 	if p.req.aside != nil {
 		s.startAside(p, turn)
 		return
@@ -87,6 +91,7 @@ func (s *Session) notices(turn TurnID) []line {
 
 // startWith appends what a turn begins with and runs it once that is down.
 func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
+	restarts := p.restarts()
 	t := newTurn(s, turn, p, s.next.Sel)
 	t.transient, t.aside = p.req.Transient, p.req.aside
 	s.stampRoots(ls)
@@ -97,10 +102,16 @@ func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
 	s.appendKeyed(ls, keys, func(_ Seq, err error) {
 		if err != nil {
 			t.cancel(err)
-			s.notStarted(p, err)
-			return
 		}
-		s.startOver(t)
+		switch {
+		case errors.Is(err, errRetaken) && restarts:
+			s.driving = false // until it is known whose session it is
+			s.begin(p)
+		case err != nil:
+			s.notStarted(p, err)
+		default:
+			s.startOver(t)
+		}
 	})
 }
 

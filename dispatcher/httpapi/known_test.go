@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -10,11 +11,26 @@ import (
 	"github.com/rind-dev/rind/session/store/memory"
 )
 
-// batches notes the kinds of each batch that is appended.
+// batches notes the kinds of each batch that is appended, and counts what else is done about leases.
 type batches struct {
 	session.Store
-	mu  sync.Mutex
-	all [][]protocol.Kind
+	mu    sync.Mutex
+	all   [][]protocol.Kind
+	other int
+}
+
+func (b *batches) Acquire(ctx context.Context, id session.SessionID) (session.Lease, error) {
+	b.mu.Lock()
+	b.other++
+	b.mu.Unlock()
+	return b.Store.Acquire(ctx, id)
+}
+
+func (b *batches) Release(ctx context.Context, l session.Lease) error {
+	b.mu.Lock()
+	b.other++
+	b.mu.Unlock()
+	return b.Store.Release(ctx, l)
 }
 
 func (b *batches) Append(l session.Lease, batch session.Batch, done func(error)) {
@@ -28,18 +44,25 @@ func (b *batches) Append(l session.Lease, batch session.Batch, done func(error))
 	b.Store.Append(l, batch, done)
 }
 
-// An execution that finds room is accepted and started in one batch, and its end is another.
+// An execution that finds room is accepted and started in one batch, and its end is another. Alone in its conversation it takes the lease with
+// the one and gives it back with the other.
 func TestAnExecutionThatFindsRoomStartsInTheBatchOfItsAcceptance(t *testing.T) {
 	store := &batches{Store: memory.NewBacking().Open("a")}
 	p := serve(t, store, &model{})
 	c := p.conversation()
-	store.all = nil
+	sound(t, p.follow(p.start(c, "mock", "", `,"config":{"prefix":""}`), nil, nil))
+	store.mu.Lock()
+	store.all, store.other = nil, 0
+	store.mu.Unlock()
 	sound(t, p.follow(p.start(c, "mock", "", `,"config":{"prefix":""}`), nil, nil))
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	want := [][]protocol.Kind{{protocol.KindTurnAccepted, protocol.KindUserMessage, protocol.KindTurnStarted}, {protocol.KindTurnCompleted}}
 	if !slices.EqualFunc(store.all, want, slices.Equal[[]protocol.Kind]) {
 		t.Errorf("batches %v, want %v", store.all, want)
+	}
+	if store.other != 0 {
+		t.Errorf("beside them the lease was asked for or given back %d times", store.other)
 	}
 }
 

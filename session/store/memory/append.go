@@ -56,7 +56,7 @@ func (s *Store) append(l session.Lease, b session.Batch) error {
 	if err != nil {
 		return err
 	}
-	if r.epoch != l.Epoch || r.meta.Owner != s.instance {
+	if owner := r.meta.Owner; r.epoch != l.Epoch || owner != s.instance && !(b.Retake && owner == "") {
 		return fmt.Errorf("session %s: %w", l.Session, session.ErrFenced)
 	}
 	for i := range b.Entries {
@@ -69,6 +69,9 @@ func (s *Store) append(l session.Lease, b session.Batch) error {
 		if _, taken := r.keys[k.Surface+"\x00"+k.Key]; taken || slices.ContainsFunc(b.Keys[:i], same) {
 			return fmt.Errorf("session %s: %w", l.Session, session.ErrKeyUsed)
 		}
+	}
+	if r.meta.Owner = s.instance; b.Release {
+		r.meta.Owner = ""
 	}
 	for _, k := range b.Keys {
 		r.keys[k.Surface+"\x00"+k.Key] = k

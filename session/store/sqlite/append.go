@@ -39,12 +39,12 @@ func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) 
 		}
 	}
 	w.touched++
-	changed, err := w.update(ctx, id, l, b.Row, before, head)
+	changed, err := w.update(ctx, id, l, b, before, head)
 	if err != nil {
 		return err
 	}
 	if !changed {
-		return w.refusal(ctx, id, l, before)
+		return w.refusal(ctx, id, l, b, before)
 	}
 	for _, k := range b.Keys {
 		if err := w.exec(ctx, "INSERT INTO keys (session, surface, key, digest, turn) VALUES (?, ?, ?, ?, ?)", id, k.Surface, k.Key, k.Digest, string(k.Turn)); err != nil {
@@ -64,12 +64,11 @@ func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) 
 	return nil
 }
 
-// update moves the head from before to head, and the row with it; false when lease or head are not what the batch was made for.
-func (w *writer) update(ctx context.Context, id int64, l session.Lease, r *session.Row, before, head int64) (bool, error) {
+// update moves the head from before to head, and the row and the lease with it; false when lease or head are not what the batch was made for.
+func (w *writer) update(ctx context.Context, id int64, l session.Lease, b *session.Batch, before, head int64) (bool, error) {
 	now := w.s.opt.Now().UnixMicro()
-	const where = " WHERE id = ? AND epoch = ? AND owner = ? AND (? < 0 OR head = ?)"
 	q, args := "UPDATE sessions SET head = CASE WHEN ? < 0 THEN head ELSE ? END, touched = ?, activity = ?", []any{head, head, w.touched, now}
-	if r != nil {
+	if r := b.Row; r != nil {
 		if !r.Activity.IsZero() {
 			args[3] = r.Activity.UnixMicro()
 		}
@@ -80,11 +79,23 @@ func (w *writer) update(ctx context.Context, id int64, l session.Lease, r *sessi
 			args = append(args, r.Fold, int64(r.FoldSeq))
 		}
 	}
-	st, err := w.stmt(ctx, q+where)
+	switch {
+	case b.Release:
+		q += ", owner = ''"
+	case b.Retake:
+		q, args = q+", owner = ?", append(args, w.s.inst.id)
+	}
+	q, args = q+" WHERE id = ? AND epoch = ? AND (? < 0 OR head = ?)", append(args, id, l.Epoch, before, before)
+	if b.Retake { // without a lease nothing kept the row from becoming that of another session
+		q, args = q+" AND owner IN ('', ?) AND session = ?", append(args, w.s.inst.id, string(l.Session))
+	} else {
+		q, args = q+" AND owner = ?", append(args, w.s.inst.id)
+	}
+	st, err := w.stmt(ctx, q)
 	if err != nil {
 		return false, err
 	}
-	res, err := st.ExecContext(ctx, append(args, id, l.Epoch, w.s.inst.id, before, before)...)
+	res, err := st.ExecContext(ctx, args...)
 	if err != nil {
 		return false, err
 	}
@@ -93,13 +104,17 @@ func (w *writer) update(ctx context.Context, id int64, l session.Lease, r *sessi
 }
 
 // refusal says why a batch did not fit.
-func (w *writer) refusal(ctx context.Context, id int64, l session.Lease, before int64) error {
+func (w *writer) refusal(ctx context.Context, id int64, l session.Lease, b *session.Batch, before int64) error {
 	var head, epoch int64
-	var owner string
-	if err := w.row(ctx, "SELECT head, epoch, owner FROM sessions WHERE id = ?", id).Scan(&head, &epoch, &owner); err != nil {
+	var name, owner string
+	err := w.row(ctx, "SELECT session, head, epoch, owner FROM sessions WHERE id = ?", id).Scan(&name, &head, &epoch, &owner)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && name != string(l.Session):
+		delete(w.ids, l.Session)
+		return fmt.Errorf("session %s: %w", l.Session, session.ErrNotFound)
+	case err != nil:
 		return err
-	}
-	if epoch != l.Epoch || owner != w.s.inst.id {
+	case epoch != l.Epoch || owner != w.s.inst.id && !(b.Retake && owner == ""):
 		return fmt.Errorf("session %s: %w", l.Session, session.ErrFenced)
 	}
 	return fmt.Errorf("session %s: entry %d behind head %d: %w", l.Session, before+1, head, session.ErrGap)

@@ -165,7 +165,7 @@ func (f *Fault) Append(l session.Lease, b session.Batch, done func(error)) {
 		if reaches == len(b.Entries) && reaches > 0 {
 			f.Store.Append(l, b, func(error) {})
 		} else if reaches > 0 {
-			f.Store.Append(l, session.Batch{Entries: b.Entries[:reaches]}, func(error) {})
+			f.Store.Append(l, session.Batch{Entries: b.Entries[:reaches], Retake: b.Retake}, func(error) {})
 		}
 		return
 	case err != nil:

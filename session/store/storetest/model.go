@@ -99,12 +99,16 @@ func modelled(t *testing.T, open Opener) {
 				if key != "" {
 					b.Keys = []session.Key{{Surface: "rind", Key: key}}
 				}
+				b.Retake, b.Release = rapid.Bool().Draw(rt, "retake"), rapid.Bool().Draw(rt, "release")
 				err := Append(stores[p], l, b)
-				fenced, gap, used := m.owner != p || m.epoch != l.Epoch, at != len(m.texts), m.keys[key]
+				fenced, gap, used := m.owner != p && !(b.Retake && m.owner == "") || m.epoch != l.Epoch, at != len(m.texts), m.keys[key]
 				switch {
 				case !fenced && !gap && !used:
 					expect("append", err, nil)
 					m.texts = append(m.texts, texts...)
+					if m.owner = p; b.Release {
+						m.owner = ""
+					}
 					if key != "" {
 						m.keys[key] = true
 					}

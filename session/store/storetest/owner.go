@@ -29,6 +29,51 @@ func fenced(t *testing.T, open Opener) {
 	wantErr(t, "lease of an unknown session", err, session.ErrNotFound)
 }
 
+func retaken(t *testing.T, open Opener) {
+	a, b := open(t, "a"), open(t, "b")
+	with := func(n session.Seq, retake, release bool) session.Batch {
+		batch := note(n)
+		batch.Retake, batch.Release = retake, release
+		return batch
+	}
+	owner := func(want string) {
+		t.Helper()
+		m, err := b.Session(ctx, id)
+		must(t, err)
+		if m.Owner != want || m.OwnerAlive != (want != "") {
+			t.Errorf("owner %q, alive %v, want %q", m.Owner, m.OwnerAlive, want)
+		}
+	}
+	l := Create(t, a, id)
+	must(t, Append(a, l, with(1, false, true)))
+	owner("")
+	wantErr(t, "append with a lease that was given back", Append(a, l, note(2)), session.ErrFenced)
+	must(t, Append(a, l, with(2, true, false)))
+	owner("a")
+	_, err := b.Acquire(ctx, id)
+	wantErr(t, "lease that was taken again", err, session.ErrBusy)
+	wantErr(t, "a batch that does not fit", Append(a, l, with(4, false, true)), session.ErrGap)
+	owner("a")
+	must(t, Append(a, l, with(3, true, true)))
+	owner("")
+	wantErr(t, "a batch that does not fit", Append(a, l, with(5, true, false)), session.ErrGap)
+	owner("")
+	must(t, a.Release(ctx, l))
+	must(t, Append(a, l, with(4, true, false)))
+	must(t, a.Release(ctx, l))
+
+	lb, err := b.Acquire(ctx, id) // at once: nobody holds it
+	must(t, err)
+	wantErr(t, "retake from another", Append(a, l, with(5, true, false)), session.ErrFenced)
+	must(t, Append(b, lb, with(5, false, true)))
+	wantErr(t, "retake after another", Append(a, l, with(6, true, false)), session.ErrFenced)
+	must(t, Append(b, lb, with(6, true, true)))
+	must(t, b.Delete(ctx, id))
+	wantErr(t, "retake of a session that was deleted", Append(a, l, with(7, true, false)), session.ErrNotFound)
+	must(t, b.Create(ctx, session.Meta{ID: "next", ConversationID: "conv_next", Workspace: "/w", Created: base}))
+	wantErr(t, "retake of a session whose place another one has", Append(a, session.Lease{Session: id}, with(1, true, false)), session.ErrNotFound)
+}
+
 func owners(t *testing.T, open Opener) {
 	a, b := open(t, "a"), open(t, "b")
 	l := Create(t, a, id)

@@ -36,6 +36,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"ManyWritersAndReadersAtOnceKeepEveryOrder", crowd},
 		{"OrderIsTheSeqWhateverTheClockSays", clock},
 		{"AStaleLeaseIsFenced", fenced},
+		{"ALeaseGoesBackWithABatchAndIsTakenAgainWithTheNextUnlessAnotherHadIt", retaken},
 		{"ALivingOwnerIsBusyADeadOneIsTakenOver", owners},
 		{"AKeyIsClaimedOnceWithItsBatch", keys},
 		{"RandomUseOfTwoProcessesMatchesTheModel", modelled},

@@ -253,7 +253,7 @@ func (s *Session) settleDown() {
 func (s *Session) leaves(turn TurnID) bool {
 	l, x := &s.lane, &s.exec
 	run := x.runs[turn]
-	alone := len(x.runs) == 0 || len(x.runs) == 1 && run != nil && run.returned
+	alone := len(x.runs) == 0 || len(x.runs) == 1 && run != nil && run.provider != working
 	return alone && x.pending == 0 && l.starting == nil && len(l.line) == 0 && (l.run == nil || l.run.ID == turn) &&
 		s.unsettled == nil && !s.lease.wanted() && !s.goalDue() && !s.jobs.busy() && !s.noticeDue()
 }

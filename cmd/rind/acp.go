@@ -21,7 +21,7 @@ func acpCommand(std *streams) *cobra.Command {
 	var data, agent string
 	var pass []string
 	misused := func(args ...string) error {
-		fmt.Fprintf(std.err, "%s (unrecognized: %s)\n", acpUsage, strings.Join(args, " "))
+		fmt.Fprintf(std.err, "%s (unrecognized: %s)\n", acpUsage, plainLine(strings.Join(args, " ")))
 		return &exit{code: exitUsage}
 	}
 	cmd := &cobra.Command{

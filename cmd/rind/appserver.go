@@ -31,7 +31,7 @@ func appServerCommand(std *streams) *cobra.Command {
 	var f appServerFlags
 	var stdio bool
 	misused := func(args ...string) error {
-		fmt.Fprintf(std.err, "%s\nrind: error: unrecognized arguments: %s\n", appServerUsage, strings.Join(args, " "))
+		fmt.Fprintf(std.err, "%s\nrind: error: unrecognized arguments: %s\n", appServerUsage, plainLine(strings.Join(args, " ")))
 		return &exit{code: exitUsage}
 	}
 	cmd := &cobra.Command{

@@ -17,10 +17,7 @@ func configCommand(std *streams) *cobra.Command {
 		Long: "Settings are one JSON file in the data folder; docs/settings.md lists them all. To use a local server:\n" +
 			"  rind config set baseUrl http://127.0.0.1:11434/v1\n  rind config set apiKey \"\"\n  rind config set model NAME",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(std.err, cmd.UsageString())
-			return &exit{code: exitUsage}
-		},
+		RunE: withoutCommand(std),
 	}
 	cmd.AddCommand(
 		&cobra.Command{Use: "path", Short: "Show where the settings file is", Args: noArgs, RunE: func(*cobra.Command, []string) error {

@@ -24,10 +24,7 @@ import (
 func demoCommand(std *streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "demo", Short: "See the promises hold", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(std.err, cmd.UsageString())
-			return &exit{code: exitUsage}
-		},
+		RunE: withoutCommand(std),
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use: "crash", Short: "Kill a running turn and count what was kept", Args: noArgs,

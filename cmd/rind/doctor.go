@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,6 +31,9 @@ func doctorCommand(std *streams) *cobra.Command {
 			"--bundle FILE writes a .tar.gz to attach to a bug report, - for standard output: versions, settings without secrets, the end of the\n" +
 			"log file, the state of the store, names of tools. No conversation, no file contents, no environment. What is in it is shown first.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.online && cmd.Flags().Changed("offline") {
+				return usageError{errors.New("--offline and --online cannot be combined")}
+			}
 			if f.bundle == "" && (f.yes || f.force) {
 				return usageError{errors.New("--yes and --force are for --bundle")}
 			}
@@ -55,7 +57,6 @@ func doctorCommand(std *streams) *cobra.Command {
 	fl.BoolVar(&f.force, "force", false, "with --bundle: replace the file")
 	fl.Bool("offline", false, "connect to nothing")
 	_ = fl.MarkHidden("offline") // what it says holds anyway
-	cmd.MarkFlagsMutuallyExclusive("offline", "online")
 	return cmd
 }
 
@@ -76,9 +77,8 @@ func (r *report) add(check, state, format string, args ...any) {
 func (r *report) show(out io.Writer, asJSON bool) error {
 	bad := 0
 	if asJSON {
-		enc := json.NewEncoder(out)
 		for _, f := range r.found {
-			if err := enc.Encode(f); err != nil {
+			if err := writeLine(out, f); err != nil {
 				return err
 			}
 		}

@@ -18,11 +18,11 @@ import (
 )
 
 func (r *report) store(ctx context.Context, rt *process) {
-	if info, err := os.Stat(rt.storePath()); err != nil {
-		r.add("store", "ok", "%s (none yet)", rt.storePath())
+	if info, err := os.Stat(rt.storeFile); err != nil {
+		r.add("store", "ok", "%s (none yet)", rt.storeFile)
 		return
 	} else if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		r.add("store", "warning", "%s can be read by others: chmod 600 it", rt.storePath())
+		r.add("store", "warning", "%s can be read by others: chmod 600 it", rt.storeFile)
 	}
 	h, err := rt.store.Health(ctx)
 	if err != nil {

@@ -251,3 +251,16 @@ func TestABundleTakesTheEndOfALongLog(t *testing.T) {
 		}
 	}
 }
+
+// TestDoctorLooksAtTheStoreTheFlagsName: a store of its own, by --session-dir, is the one that is looked at.
+func TestDoctorLooksAtTheStoreTheFlagsName(t *testing.T) {
+	root, ws := playing(t, `{"turns":[{"steps":[{"text":"Hello."}]}]}`)
+	dir := filepath.Join(t.TempDir(), "own")
+	if r := rind(t, root, ws, nil, "prompt", "--session-dir", dir, "hello"); r.code != exitOK {
+		t.Fatalf("%+v", r)
+	}
+	r := rind(t, root, ws, nil, "doctor", "--session-dir", dir)
+	if !strings.Contains(r.out, filepath.Join(dir, "rind.db")+": 1 sessions") {
+		t.Errorf("%+v", r)
+	}
+}

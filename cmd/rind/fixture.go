@@ -30,10 +30,7 @@ func fixtureCommand(std *streams) *cobra.Command {
 		Long: "A fixture is a txtar file: files of the workspace under ws/, settings.json and script.json of the data folder, and the section talk\n" +
 			"with the client's lines and what the server wrote. docs/fixtures.md describes it in five lines.",
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(std.err, cmd.UsageString())
-			return &exit{code: exitUsage}
-		},
+		RunE: withoutCommand(std),
 	}
 	play := func(use, short string, f func(ctx context.Context, file string, command []string) error) {
 		cmd.AddCommand(&cobra.Command{
@@ -88,7 +85,7 @@ func compareTalk(out io.Writer, want, got string) error {
 			b = g[i]
 		}
 		if a != b {
-			fmt.Fprintf(out, "line %d of the talk\nwant %s\ngot  %s\n", i+1, a, b)
+			fmt.Fprintf(out, "line %d of the talk\nwant %s\ngot  %s\n", i+1, printable(a), printable(b))
 			return exitf(exitFailed, "the transcript differs in line %d of its talk", i+1)
 		}
 	}

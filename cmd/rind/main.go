@@ -68,20 +68,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	}
 	if e, ok := errors.AsType[*exit](err); ok {
 		if e.text != "" {
-			fmt.Fprintln(stderr, "rind: "+oneLine(e.text))
+			fmt.Fprintln(stderr, "rind: "+plainLine(e.text))
 		}
 		return e.code
 	}
 	if e, ok := errors.AsType[*startupError](err); ok {
-		fmt.Fprintln(stderr, oneLine(e.text))
+		fmt.Fprintln(stderr, plainLine(e.text))
 		return exitFailed
 	}
 	if _, ok := errors.AsType[usageError](err); ok || strings.HasPrefix(err.Error(), "unknown command") {
-		fmt.Fprintln(stderr, "rind: "+oneLine(err.Error()))
+		fmt.Fprintln(stderr, "rind: "+plainLine(err.Error()))
 		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 		return exitUsage
 	}
-	fmt.Fprintln(stderr, "rind: "+oneLine(messageOf(err)))
+	fmt.Fprintln(stderr, "rind: "+plainLine(messageOf(err)))
 	return exitFailed
 }
 
@@ -105,10 +105,7 @@ func rootCommand(std *streams) *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       version(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprint(std.err, cmd.UsageString())
-			return &exit{code: exitUsage}
-		},
+		RunE:          withoutCommand(std),
 	}
 	root.SetVersionTemplate("rind {{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
@@ -123,7 +120,35 @@ func rootCommand(std *streams) *cobra.Command {
 		serveCommand(std),
 		loginCommand(std), logoutCommand(std), modelsCommand(std),
 	)
+	root.SetHelpCommand(helpCommand())
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.RunE = withoutCommand(std)
+	}
 	return root
+}
+
+// withoutCommand is what a command does that is only a group of others: it says which there are.
+func withoutCommand(std *streams) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		fmt.Fprint(std.err, cmd.UsageString())
+		return &exit{code: exitUsage}
+	}
+}
+
+// helpCommand is cobra's, but for topics that there are none of: those are mistakes in the command line.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about any command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return usageError{fmt.Errorf("there is no command %q", strings.Join(args, " "))}
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
 }
 
 // noArgs is cobra's check, as a usage error.

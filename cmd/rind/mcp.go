@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session/settings"
 )
 
@@ -106,7 +105,7 @@ func listServers(ctx context.Context, std *streams, c *common, open func(rt *pro
 func showServers(out io.Writer, states []serverState, asJSON bool) error {
 	if asJSON {
 		for _, s := range states {
-			if _, err := fmt.Fprintf(out, "%s\n", protocol.MustMarshal(s)); err != nil {
+			if err := writeLine(out, s); err != nil {
 				return err
 			}
 		}
@@ -137,7 +136,7 @@ func showServers(out io.Writer, states []serverState, asJSON bool) error {
 		} else if len(s.Tools) > 0 {
 			fmt.Fprintf(&b, "\n%s:\n", plainLine(s.Name))
 			for _, name := range s.Tools {
-				fmt.Fprintf(&b, "  %s\n", name)
+				fmt.Fprintf(&b, "  %s\n", plainLine(name))
 			}
 		}
 		if _, err := io.WriteString(out, b.String()); err != nil {

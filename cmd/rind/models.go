@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -181,7 +180,7 @@ func listModels(ctx context.Context, std *streams, f *modelsFlags) error {
 	selected := rt.models.DefaultIn(rt.workspace)
 	found, warnings := rt.models.listAll(ctx, names, f.refresh)
 	for _, w := range warnings {
-		fmt.Fprintln(std.err, "rind: "+oneLine(w))
+		fmt.Fprintln(std.err, "rind: "+plainLine(w))
 	}
 	var lines []modelLine
 	for _, info := range found {
@@ -214,10 +213,8 @@ func lineOf(info session.ModelInfo, selected bool) modelLine {
 
 func showModels(out io.Writer, lines []modelLine, asJSON bool) error {
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
 		for _, l := range lines {
-			if err := enc.Encode(l); err != nil {
+			if err := writeLine(out, l); err != nil {
 				return err
 			}
 		}

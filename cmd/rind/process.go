@@ -119,7 +119,7 @@ func dataRoot(stderr io.Writer, env settings.Env, temporary bool) (string, error
 	if err := settings.MakeRoot(root); err != nil {
 		return "", exitf(exitFailed, "Startup error: %s", messageOf(err))
 	}
-	fmt.Fprintf(stderr, "rind: %s\nrind: this session is kept in %s only\n", oneLine(reason), root)
+	fmt.Fprintf(stderr, "rind: %s\nrind: this session is kept in %s only\n", plainLine(reason), root)
 	return root, nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -294,8 +293,7 @@ func (sh *shower) entry(e *session.Entry) error {
 	if e.Event == nil {
 		return nil
 	}
-	_, err = sh.std.out.Write(append(append([]byte(nil), e.Event...), '\n'))
-	return err
+	return writeLine(sh.std.out, e.Event)
 }
 
 // ask puts the oldest open question to the person at the terminal.
@@ -388,11 +386,7 @@ func (sh *shower) result(o session.Outcome, err error) error {
 			Error     *session.TurnFault `json:"error,omitempty"`
 			Answer    string             `json:"answer"`
 		}{"result", sh.session.ID, o.Turn, o.Outcome, o.Stop, o.Fault, o.Answer}
-		j, err := json.Marshal(line)
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(sh.std.out, "%s\n", j); err != nil {
+		if err := writeLine(sh.std.out, line); err != nil {
 			return err
 		}
 	} else if line := sh.screen.usage(sh.took, string(sh.session.ID)); line != "" {

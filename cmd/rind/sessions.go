@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -83,10 +82,8 @@ func showList(out, errOut io.Writer, metas []session.Meta, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		enc := json.NewEncoder(out)
-		enc.SetEscapeHTML(false)
 		for _, m := range metas {
-			if err := enc.Encode(listItem{m.ID, m.Title, m.Activity, m.Messages, m.ToolCalls, m.Workspace, m.Preview}); err != nil {
+			if err := writeLine(out, listItem{m.ID, m.Title, m.Activity, m.Messages, m.ToolCalls, m.Workspace, m.Preview}); err != nil {
 				return err
 			}
 		}
@@ -95,7 +92,7 @@ func showList(out, errOut io.Writer, metas []session.Meta, asJSON bool) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SESSION\tUPDATED\tMESSAGES\tTITLE")
 	for _, m := range metas {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", m.ID, m.Activity.Local().Format("2006-01-02 15:04"), m.Messages, printable(m.Title))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", m.ID, m.Activity.Local().Format("2006-01-02 15:04"), m.Messages, plainLine(m.Title))
 	}
 	return w.Flush()
 }
@@ -197,8 +194,6 @@ func sessionsExport(std *streams) *cobra.Command {
 		Use: "export SESSION", Short: "Write the whole log of a session as JSON lines", Args: exactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withSession(cmd.Context(), std, &c, args[0], func(rt *process, s *session.Session) error {
-				enc := json.NewEncoder(std.out)
-				enc.SetEscapeHTML(false)
 				for at := session.Seq(0); ; {
 					page, err := rt.store.Read(cmd.Context(), s.ID, at, 512, protocol.ViewAll)
 					if err != nil {
@@ -207,7 +202,7 @@ func sessionsExport(std *streams) *cobra.Command {
 					for i := range page {
 						e := &page[i]
 						at = e.Seq
-						if err := enc.Encode(exportLine{e.Seq, e.Turn, e.Kind.String(), protocol.FormatTime(e.Time), e.Event, e.More}); err != nil {
+						if err := writeLine(std.out, exportLine{e.Seq, e.Turn, e.Kind.String(), protocol.FormatTime(e.Time), e.Event, e.More}); err != nil {
 							return err
 						}
 					}
@@ -343,7 +338,7 @@ func replay(ctx context.Context, out io.Writer, s *session.Session, at session.S
 				line.Durability, line.TaskCursor = "durable", at
 			case protocol.NotTold, protocol.Incremental:
 			}
-			if _, err := fmt.Fprintf(out, "%s\n", protocol.MustMarshal(line)); err != nil {
+			if err := writeLine(out, line); err != nil {
 				return err
 			}
 		}
@@ -368,6 +363,3 @@ type replayLine struct {
 	TaskCursor session.Seq     `json:"task_cursor,omitempty"`
 	Event      json.RawMessage `json:"event"`
 }
-
-// storePath is where the store of these flags lies, for texts.
-func (rt *process) storePath() string { return filepath.Join(rt.root, "sessions", "rind.db") }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session/settings"
 )
 
@@ -224,8 +223,7 @@ func enabledIn(file settings.ContentFile) []string {
 
 func (f *trustFlags) write(std *streams, r *trustReport) error {
 	if f.json {
-		_, err := fmt.Fprintf(std.out, "%s\n", protocol.MustMarshal(r))
-		return err
+		return writeLine(std.out, r)
 	}
 	return r.text(std)
 }

@@ -2,11 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/rind-dev/rind/protocol"
 )
 
 // errNoTerminal: nobody sits at a terminal.
@@ -62,14 +66,45 @@ func printable(s string) string {
 	}, s)
 }
 
+// turns reports whether a character turns the order of others around.
+func turns(r rune) bool {
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x061c
+}
+
 // unturned makes visible what would turn the order of characters around: a person who is asked for consent must read what will be done.
 func unturned(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x200e || r == 0x200f || r == 0x061c {
+		if turns(r) {
 			return '\uFFFD'
 		}
 		return r
 	}, printable(s))
+}
+
+// writeLine writes v as one line of JSON. On a terminal, what JSON leaves as it is and a terminal obeys is escaped: the value is the same.
+func writeLine(out io.Writer, v any) error {
+	line, err := protocol.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write a line of JSON: %w", err)
+	}
+	if isTerminal(out) {
+		line = escaped(line)
+	}
+	_, err = out.Write(append(line, '\n'))
+	return err
+}
+
+// escaped is JSON that steers no terminal. Control characters below the space are escaped in any JSON; these stand in its strings alone.
+func escaped(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		if r >= 0x7f && r < 0xa0 || turns(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+			continue
+		}
+		out = utf8.AppendRune(out, r)
+	}
+	return out
 }
 
 // plainLine is s as one line that shows nothing else than it says.

@@ -22,6 +22,7 @@ type Conn struct {
 	out      *Outbox
 	in       *frame.Reader
 	requests *outlet.Requests[*call]
+	working  working // for answers
 
 	final *call // shutdown, answered last; set by the reading goroutine before the end begins
 

@@ -175,7 +175,9 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
 	asked := c.endQuestions()
+	c.working.wait(ctx, answerFirst) // they may open sessions, which nobody can any more behind Shutdown
 	err := d.cfg.Sessions.Shutdown(ctx)
+	c.working.wait(ctx, answerLast)
 	select {
 	case <-asked:
 	case <-ctx.Done():

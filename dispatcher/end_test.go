@@ -141,6 +141,39 @@ func TestEndOfInputInATurnEndsTheTurnAndIsTold(t *testing.T) {
 	}
 }
 
+// TestWhatWasReadBeforeTheEndIsAnswered: a script may write all its lines at once and close the pipe, or send shutdown behind them.
+func TestWhatWasReadBeforeTheEndIsAnswered(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		for _, last := range []string{"", "shutdown"} {
+			p := launch(t, newWorld(), "p", hanging, "")
+			c := p.connect(env)
+			c.hello()
+			asked := map[string]string{}
+			for _, m := range []string{"session/list", "model/list", "rind/usage/summary", "rind/context/inspect", "rind/background/list", "rind/task/list", "session/replay", "rind/runtime/describe"} {
+				asked[c.send(m, `{"refresh":true}`)] = m
+			}
+			if last != "" {
+				c.send(last, "")
+				<-c.served
+				c.served <- nil
+			} else if err := c.hangUp(); err != nil {
+				t.Errorf("Serve: %v", err)
+			}
+			c.settle()
+			answered := map[string]bool{}
+			for _, l := range c.got() {
+				answered[l.id] = true
+			}
+			for id, m := range asked {
+				if !answered[id] {
+					t.Errorf("%q: %s was not answered", last, m)
+				}
+			}
+			p.end()
+		}
+	})
+}
+
 func TestClosedOutputEndsTheTurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		p := launch(t, newWorld(), "p", hanging, "")

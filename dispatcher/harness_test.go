@@ -53,7 +53,10 @@ func (m scripted) Select(_ context.Context, sel session.Selection) (session.Sele
 	return session.Selected{Model: m.Script, Info: session.ModelInfo{Provider: "play", ID: sel.Model, Window: 100_000}}, nil
 }
 
-func (m scripted) List(context.Context, bool) ([]session.ModelInfo, string, error) {
+func (m scripted) List(_ context.Context, refresh bool) ([]session.ModelInfo, string, error) {
+	if refresh {
+		time.Sleep(50 * time.Millisecond) // as one that is asked over the network; bubbles have clocks of their own
+	}
 	return []session.ModelInfo{{Provider: "play", ID: "m-2", Name: "Second", API: "script"}, {Provider: "play", ID: "m-1", Name: "First", API: "script", Window: 100_000}}, "", nil
 }
 

@@ -180,7 +180,9 @@ func panicError(value any, stack []byte) error {
 
 // background runs f on a goroutine of its own: for what reads files, the network or long pages.
 func (k *call) background(f func()) {
+	k.c.working.begin()
 	go func() {
+		defer k.c.working.end()
 		defer func() {
 			if r := recover(); r != nil {
 				k.fail(panicError(r, debug.Stack()))

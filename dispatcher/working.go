@@ -1,0 +1,56 @@
+package dispatcher
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// How long requests that were read before the end are given for their answers, before the sessions they ask are ended and behind that: together
+// with the end itself within endWithin, and with time left to write.
+const (
+	answerFirst = 100 * time.Millisecond
+	answerLast  = 300 * time.Millisecond
+)
+
+// working counts what works for answers beside the goroutines of reader, outbox and sessions.
+type working struct {
+	mu   sync.Mutex
+	n    int
+	rest chan struct{} // closed when n is 0; nil while nobody waits
+}
+
+func (w *working) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.n++
+}
+
+func (w *working) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.n--; w.n == 0 && w.rest != nil {
+		close(w.rest)
+		w.rest = nil
+	}
+}
+
+// wait returns when nothing works any more, after limit, or with ctx.
+func (w *working) wait(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	w.mu.Lock()
+	if w.n == 0 {
+		w.mu.Unlock()
+		return
+	}
+	if w.rest == nil {
+		w.rest = make(chan struct{})
+	}
+	rest := w.rest
+	w.mu.Unlock()
+	select {
+	case <-rest:
+	case <-ctx.Done():
+	}
+}

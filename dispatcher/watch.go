@@ -25,6 +25,7 @@ type watch struct {
 
 	// Owned by the outlet's goroutine once the watch is followed.
 	run    *executions.Run
+	teller *executions.Teller
 	told   int64       // number of the last event told
 	cursor session.Seq // place in the session's log up to which everything was told
 	events []portable.Event
@@ -100,7 +101,7 @@ func (c *Conn) watch(run *executions.Run, k *claim) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{c: c, claim: k, s: s, run: run}
+	w := &watch{c: c, claim: k, s: s, run: run, teller: run.Teller()}
 	if err := s.InspectNow(context.Background(), func(v *session.View) {
 		w.cursor = v.Head
 		w.bell = v.Follow(c.out.Ring, nil, func() { go w.end() }) // not on the session's goroutine, which ends with this
@@ -185,7 +186,7 @@ func (w *watch) Page(buf []byte, _ func() session.Seq) (_ []byte, more bool, err
 			return buf, true, nil
 		}
 		if e.Turn == w.run.Turn {
-			if w.events, err = w.run.Append(context.Background(), w.events[:0], e, w.told); err != nil {
+			if w.events, err = w.teller.Append(w.events[:0], e, w.told); err != nil {
 				return buf, false, err
 			}
 			for j := range w.events {

@@ -24,8 +24,8 @@ func (t *tail) reset(head Seq) {
 func (t *tail) add(es []Entry) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.entries = append(t.entries, es...)
 	for i := range es {
-		t.entries = append(t.entries, es[i])
 		t.bytes += es[i].Size()
 		t.head = es[i].Seq
 	}
@@ -37,8 +37,9 @@ func (t *tail) add(es []Entry) {
 		t.bytes -= t.entries[drop].Size()
 		drop++
 	}
-	if drop > 0 {
-		t.entries = append([]Entry(nil), t.entries[drop:]...) // a new array, so that dropped entries can be freed
+	if drop > 0 { // a new array, so that dropped entries can be freed, with room for what comes before the next one
+		left := t.entries[drop:]
+		t.entries = append(make([]Entry, 0, len(left)+len(left)/2), left...)
 	}
 }
 

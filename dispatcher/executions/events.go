@@ -8,21 +8,6 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// Page reads the events of up to n entries behind a cursor.
-func (r *Run) Page(ctx context.Context, after int64, n int) ([]portable.Event, error) {
-	entries, err := r.entries(ctx, after, n)
-	if err != nil {
-		return nil, err
-	}
-	var out []portable.Event
-	for i := range entries {
-		if out, err = r.Append(ctx, out, &entries[i], after); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
-}
-
 // Part is a part of the events of an execution.
 type Part struct {
 	Events []portable.Event
@@ -33,14 +18,15 @@ type Part struct {
 // Part reads up to limit events behind a cursor. It ends early, but not empty, where the next event would make it larger than bytes.
 func (r *Run) Part(ctx context.Context, after int64, limit, bytes int) (Part, error) {
 	p := Part{Events: []portable.Event{}, Cursor: after}
+	t := r.Teller()
+	var events []portable.Event
 	for {
 		entries, err := r.entries(ctx, p.Cursor, min(limit-len(p.Events), 256))
 		if err != nil || len(entries) == 0 {
 			return p, err
 		}
 		for i := range entries {
-			events, err := r.Append(ctx, nil, &entries[i], p.Cursor)
-			if err != nil {
+			if events, err = t.Append(events[:0], &entries[i], p.Cursor); err != nil {
 				return p, err
 			}
 			for _, e := range events {
@@ -66,24 +52,34 @@ func (r *Run) Ended(ctx context.Context, p *Part) (bool, error) {
 	return err == nil && rec.Ended(), err
 }
 
-// Append adds the events of an entry of the execution that lie behind a cursor.
-func (r *Run) Append(ctx context.Context, out []portable.Event, e *session.Entry, after int64) ([]portable.Event, error) {
-	err := r.each(ctx, e, after, func(ev *portable.Event) { out = append(out, *ev) })
-	return out, err
-}
+// Teller puts entries of an execution into events. Not safe for concurrent use.
+type Teller struct{ portable.Teller }
 
-func (r *Run) each(ctx context.Context, e *session.Entry, after int64, see func(*portable.Event)) error {
-	c := &portable.Context{Execution: r.ID, Provider: r.provider, Workspace: r.Session.Workspace, Output: func() (string, error) {
-		whole, err := r.fold(context.WithoutCancel(ctx), nil)
+// Teller tells the entries of the execution.
+func (r *Run) Teller() *Teller {
+	t := &Teller{}
+	t.Context = portable.Context{Execution: r.ID, Provider: r.provider, Workspace: r.Session.Workspace, Output: func() (string, error) {
+		whole, err := r.fold(context.Background(), nil)
 		if err != nil {
 			return "", err
 		}
 		return whole.Text(), nil
 	}}
-	if err := portable.Each(c, e, after, see); err != nil {
+	return t
+}
+
+// Each tells the events of an entry that lie behind a cursor, as portable.Teller does.
+func (t *Teller) Each(e *session.Entry, after int64, see func(*portable.Line)) error {
+	if err := t.Teller.Each(e, after, see); err != nil {
 		return Stored(errors.Join(session.ErrCorrupt, err))
 	}
 	return nil
+}
+
+// Append adds the events of an entry that lie behind a cursor.
+func (t *Teller) Append(out []portable.Event, e *session.Entry, after int64) ([]portable.Event, error) {
+	err := t.Each(e, after, func(l *portable.Line) { out = append(out, l.Event()) })
+	return out, err
 }
 
 // PageEntries is how many entries a Feed reads at one time from the store.
@@ -92,50 +88,34 @@ const PageEntries = 256
 // Feed reads an execution behind a cursor: from memory where its entries are recent, else from the store. It keeps its place and nothing else.
 // Not safe for concurrent use.
 type Feed struct {
-	run  *Run
-	s    *session.Session // nil: the store alone
-	from int64            // number of the last event that was read
-	seen session.Seq      // everything of the execution up to here was read
+	run    *Run
+	teller *Teller
+	s      *session.Session // nil: the store alone
+	from   int64            // number of the last event that was read
+	seen   session.Seq      // everything of the execution up to here was read
 }
 
 // Feed begins behind a cursor. s is the session of the execution, to be followed while it is open; nil reads the store alone.
 func (r *Run) Feed(s *session.Session, after int64) *Feed {
-	return &Feed{run: r, s: s, from: after, seen: r.first - 1}
+	return &Feed{run: r, teller: r.Teller(), s: s, from: after, seen: r.first - 1}
 }
 
 // Cursor is the number of the last event that was read.
 func (f *Feed) Cursor() int64 { return f.from }
 
-// Next hands over events behind the cursor, those of a page at most, and reports of how many entries; 0 when there are none now.
-func (f *Feed) Next(ctx context.Context, see func(*portable.Event)) (int, error) {
-	page, err := f.page(ctx)
-	for i := range page {
-		if err := f.run.each(ctx, &page[i], f.from, see); err != nil {
-			return i, err
-		}
-		f.from = lastNumber(&page[i])
-	}
-	return len(page), err
-}
-
-func (f *Feed) page(ctx context.Context) ([]session.Entry, error) {
+// Next hands over events behind the cursor, those of a page at most, and reports of how many entries; 0 when there are none now. The line that
+// see is handed is good until it returns.
+func (f *Feed) Next(ctx context.Context, see func(*portable.Line)) (int, error) {
 	for f.s != nil {
-		es, _, ok := f.s.Recent(f.seen, 1024)
+		recent, _, ok := f.s.Recent(f.seen, 1024)
 		if !ok {
 			break // it lags: the store knows
 		}
-		if len(es) == 0 {
-			return nil, nil
+		if len(recent) == 0 {
+			return 0, nil
 		}
-		f.seen = es[len(es)-1].Seq
-		var own []session.Entry
-		for i := range es {
-			if es[i].Turn == f.run.Turn && es[i].PortableCount > 0 && lastNumber(&es[i]) > f.from {
-				own = append(own, es[i])
-			}
-		}
-		if len(own) > 0 {
-			return own, nil
+		if n, err := f.tell(recent, see); n > 0 || err != nil {
+			return n, err
 		}
 	}
 	head := session.Seq(0)
@@ -143,13 +123,28 @@ func (f *Feed) page(ctx context.Context) ([]session.Entry, error) {
 		_, head, _ = f.s.Recent(1<<62, 1)
 	}
 	page, err := f.run.entries(ctx, f.from, PageEntries)
-	if n := len(page); n > 0 {
-		f.seen = max(f.seen, page[n-1].Seq)
+	if err != nil {
+		return 0, err
 	}
+	n, err := f.tell(page, see)
 	if err == nil && len(page) < PageEntries {
 		f.seen = max(f.seen, head) // what the store gave of later entries is told apart by its numbers
 	}
-	return page, err
+	return n, err
 }
 
-func lastNumber(e *session.Entry) int64 { return e.PortableFirst + int64(e.PortableCount) - 1 }
+// tell hands over the events of those entries that are of the execution and behind the cursor, and passes all of them.
+func (f *Feed) tell(page []session.Entry, see func(*portable.Line)) (n int, err error) {
+	for i := range page {
+		e := &page[i]
+		if last := e.PortableFirst + int64(e.PortableCount) - 1; e.PortableCount > 0 && last > f.from && e.Turn == f.run.Turn {
+			if err := f.teller.Each(e, f.from, see); err != nil {
+				return n, err
+			}
+			f.from = last
+			n++
+		}
+		f.seen = max(f.seen, e.Seq)
+	}
+	return n, nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/executions"
@@ -31,27 +32,50 @@ func (x *exchange) listEvents() error {
 	if streams {
 		return x.stream(run, from)
 	}
+	return x.list(run, from)
+}
+
+// list answers with all events behind a cursor. What fits into one write is told with its length; a longer list is told while it is read, so
+// that it costs no more memory, and is cut off where it cannot be read to its end.
+func (x *exchange) list(run *executions.Run, from int64) error {
+	out := x.writer()
+	defer out.release()
+	out.append(`{"events":[`)
 	f := run.Feed(nil, from)
-	body := []byte(`{"events":[`)
-	many := false
-	for {
-		n, err := f.Next(x.r.Context(), func(e *portable.Event) {
-			if many {
-				body = append(body, ',')
-			}
-			body, many = e.Append(body), true
-		})
-		if err != nil {
-			return err
+	begun, many := false, false
+	tell := func(l *portable.Line) {
+		if many {
+			out.append(",")
 		}
-		if n < executions.PageEntries {
-			break
+		many = true
+		if out.buf = l.Append(out.buf); len(out.buf) < writeAtOnce {
+			return
 		}
+		if !begun {
+			begun = true
+			x.w.Header().Set("Content-Type", "application/json")
+			x.w.Header().Set("Cache-Control", "no-store")
+			x.status(http.StatusOK)
+		}
+		_ = out.write() // the error stays
 	}
-	body = append(body, `],"nextCursor":`...)
-	body = append(strconv.AppendInt(body, f.Cursor(), 10), '}')
-	x.w.Header().Set("Cache-Control", "no-store")
-	return x.write(http.StatusOK, "application/json", body)
+	for more := true; more; {
+		n, err := f.Next(x.r.Context(), tell)
+		switch {
+		case err != nil:
+			return err
+		case out.err != nil, begun && x.r.Method == http.MethodHead:
+			return nil
+		}
+		more = n == executions.PageEntries
+	}
+	out.append(`],"nextCursor":`)
+	out.buf = append(strconv.AppendInt(out.buf, f.Cursor(), 10), '}')
+	if !begun {
+		return x.write(http.StatusOK, "application/json", out.buf)
+	}
+	_ = out.write() // who left is told nothing
+	return nil
 }
 
 // stream writes events as they come, from a cursor on, until the last one. It owns no goroutine: the session rings, the log is read.
@@ -83,20 +107,22 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	x.status(http.StatusOK)
-	out := &writer{w: x.w, rc: http.NewResponseController(x.w), limit: x.s.cfg.Stall}
+	out := x.writer()
+	defer out.release()
 	if x.r.Method == http.MethodHead {
 		return nil
 	}
 	ping := time.NewTimer(x.s.cfg.Ping)
 	defer ping.Stop()
 	f := run.Feed(s, from)
-	ending := false
+	ctx := context.WithoutCancel(x.r.Context())
+	ending, last := false, false
+	tell := func(l *portable.Line) {
+		out.event(l)
+		last = portable.Terminal(l.Type)
+	}
 	for begun := false; ; begun = true {
-		last := false
-		n, err := f.Next(context.WithoutCancel(x.r.Context()), func(e *portable.Event) {
-			out.event(e)
-			last = portable.Terminal(e.Type)
-		})
+		n, err := f.Next(ctx, tell)
 		switch {
 		case err != nil:
 		case last: // goes out with the end of the answer
@@ -132,32 +158,59 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 	}
 }
 
-// writer gathers what a stream is told next; each write has a bounded time.
+// writer gathers what is told next; each write has a bounded time.
 type writer struct {
 	w     http.ResponseWriter
 	rc    *http.ResponseController
 	limit time.Duration
-	buf   []byte
+	buf   []byte // nil while nothing is to be told
 	err   error
+}
+
+func (x *exchange) writer() *writer {
+	return &writer{w: x.w, rc: http.NewResponseController(x.w), limit: x.s.cfg.Stall}
 }
 
 const writeAtOnce = 64 << 10
 
-func (o *writer) event(e *portable.Event) {
-	o.buf = append(o.buf, "event: "...)
-	o.buf = append(o.buf, e.Type...)
+// buffers are those of writers: a stream that waits holds none.
+var buffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, writeAtOnce+writeAtOnce/4)
+	return &b
+}}
+
+func (o *writer) append(text string) {
+	if o.buf == nil {
+		o.buf = *buffers.Get().(*[]byte)
+	}
+	o.buf = append(o.buf, text...)
+}
+
+// release gives the buffer back, unless it has grown beyond the common size.
+func (o *writer) release() {
+	if o.buf != nil && cap(o.buf) <= 2*writeAtOnce {
+		b := o.buf[:0]
+		buffers.Put(&b)
+	}
+	o.buf = nil
+}
+
+func (o *writer) event(l *portable.Line) {
+	o.append("event: ")
+	o.buf = append(o.buf, l.Type...)
 	o.buf = append(o.buf, "\ndata: "...)
-	o.buf = e.Append(o.buf)
+	o.buf = l.Append(o.buf)
 	o.buf = append(o.buf, "\nid: "...)
-	o.buf = strconv.AppendInt(o.buf, e.Sequence, 10)
+	o.buf = strconv.AppendInt(o.buf, l.Sequence, 10)
 	o.buf = append(o.buf, "\n\n"...)
 	if len(o.buf) >= writeAtOnce {
 		_ = o.write() // the error stays
 	}
 }
 
-func (o *writer) ping() { o.buf = append(o.buf, ": ping\n\n"...) }
+func (o *writer) ping() { o.append(": ping\n\n") }
 
+// write writes what was gathered and goes on in the same buffer.
 func (o *writer) write() error {
 	if o.err == nil && len(o.buf) > 0 {
 		_ = o.rc.SetWriteDeadline(time.Now().Add(o.limit))
@@ -169,10 +222,12 @@ func (o *writer) write() error {
 	return o.err
 }
 
+// flush writes what was gathered and sees it off: nothing comes for a while.
 func (o *writer) flush() error {
 	if o.write() == nil {
 		_ = o.rc.SetWriteDeadline(time.Now().Add(o.limit))
 		o.err = o.rc.Flush()
 	}
+	o.release()
 	return o.err
 }

@@ -1,7 +1,6 @@
 package portable
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -197,80 +196,6 @@ var table = map[protocol.Kind]teller{
 		_ = json.Unmarshal(b.Task, &task)
 		return []told{pe(c, "task_updated", params{"taskId": task.ID, "status": task.Status})}, nil
 	}),
-}
-
-// Each tells the events of one entry whose number is above after, in order; e has numbers. What see is handed is its own. An error names the
-// entry.
-func Each(c *Context, e *protocol.Entry, after int64, see func(*Event)) error {
-	if e.PortableCount == 0 {
-		return nil
-	}
-	if text, ok := deltaText(e); ok { // most entries by far: the text is taken as it is written
-		number := e.PortableFirst
-		tell := func(data []byte) {
-			if number > after {
-				see(&Event{
-					ID: c.Execution + ":" + strconv.FormatInt(number, 10), ExecutionID: c.Execution, Sequence: number, Type: "output.text.delta",
-					Time: FormatTime(e.Time), Data: data,
-				})
-			}
-			number++
-		}
-		if e.PortableCount == 2 {
-			tell([]byte(`{"text":"\n\n"}`))
-		}
-		tell(append(append(append(make([]byte, 0, len(text)+9), `{"text":`...), text...), '}'))
-		return nil
-	}
-	b, err := protocol.Decode(e)
-	if err != nil {
-		return err
-	}
-	all, err := Events(c, e, b)
-	for i := range all {
-		if all[i].Sequence > after {
-			see(&all[i])
-		}
-	}
-	return err
-}
-
-// deltaText finds the text of a piece of an answer, as the JSON string that it is in the entry; false for any other entry.
-func deltaText(e *protocol.Entry) (json.RawMessage, bool) {
-	const member = `,"text":"`
-	if e.Kind != protocol.KindAssistantDelta || e.PortableCount > 2 || len(e.Event) == 0 || e.Event[len(e.Event)-1] != '}' {
-		return nil, false
-	}
-	i := bytes.Index(e.Event, []byte(member)) // not within a string: there the quotes would be escaped
-	if i < 0 || !bytes.HasSuffix(e.Event, []byte(`"}`)) {
-		return nil, false
-	}
-	text := e.Event[i+len(member)-1 : len(e.Event)-1]
-	return text, endOf(text) == len(text)
-}
-
-// endOf returns where the JSON string that b begins with ends; 0 when it does not.
-func endOf(b []byte) int {
-	for i := 1; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return 0
-}
-
-// Append appends the event as JSON.
-func (e *Event) Append(dst []byte) []byte {
-	dst = append(append(dst, `{"id":"`...), e.ID...)
-	dst = append(append(dst, `","executionId":"`...), e.ExecutionID...)
-	dst = strconv.AppendInt(append(dst, `","sequence":`...), e.Sequence, 10)
-	dst = append(append(dst, `,"type":"`...), e.Type...)
-	dst = append(append(dst, `","time":"`...), e.Time...)
-	dst = append(append(dst, `","data":`...), e.Data...)
-	return append(dst, '}')
 }
 
 // Events tells the events of one entry, as many as its numbers say. b is its decoded body. An error names the entry.

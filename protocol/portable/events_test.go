@@ -209,13 +209,13 @@ func TestEveryCodeHasAStatusAndUnknownErrorsTellNothing(t *testing.T) {
 
 // What is read without decoding is word for word what decoding gives, whatever stands in the text.
 func TestEachTellsPiecesOfTextWordForWordAsEvents(t *testing.T) {
-	c := &Context{Execution: sampleExecution, Provider: "agent", Workspace: "/w"}
+	teller := &Teller{Context: Context{Execution: sampleExecution, Provider: "agent", Workspace: "/w"}}
 	for _, text := range []string{"", "plain", `a "quoted" \ text`, `","text":"b`, `\","text":"`, "\u0000\u2028<&>", "line\nend", "emoji 🙂", `}`, `"}`} {
 		for _, separator := range []bool{false, true} {
 			d := &protocol.AssistantDelta{Text: text}
 			d.More.Separator = separator
 			for _, e := range entries(t, []protocol.Body{&protocol.TurnAccepted{}, d})[1:] {
-				want, err := Events(c, &e, d)
+				want, err := Events(&teller.Context, &e, d)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -224,7 +224,12 @@ func TestEachTellsPiecesOfTextWordForWordAsEvents(t *testing.T) {
 				}
 				for after := int64(0); after <= want[len(want)-1].Sequence; after++ {
 					var got, full []byte
-					if err := Each(c, &e, after, func(ev *Event) { got = append(ev.Append(got), '\n') }); err != nil {
+					if err := teller.Each(&e, after, func(l *Line) {
+						got = append(l.Append(got), '\n')
+						if alone := l.Event(); !bytes.Equal(protocol.MustMarshal(alone), l.Append(nil)) {
+							t.Errorf("the object is %+v, the line %s", alone, l.Append(nil))
+						}
+					}); err != nil {
 						t.Fatal(err)
 					}
 					for _, ev := range want {
@@ -237,6 +242,36 @@ func TestEachTellsPiecesOfTextWordForWordAsEvents(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+func TestTimesAreWrittenAsTheLayoutSays(t *testing.T) {
+	for _, at := range []time.Time{
+		{},
+		time.Unix(0, 0), time.UnixMicro(-1), time.Date(2026, 12, 31, 23, 59, 59, 999_999_999, time.UTC), time.Date(2024, 2, 29, 1, 2, 3, 4_000_000, time.FixedZone("", 7200)),
+		time.Date(9999, 1, 1, 0, 0, 0, 50_000_000, time.UTC), time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		if got, want := FormatTime(at), at.UTC().Truncate(time.Millisecond).Format("2006-01-02T15:04:05.000Z"); got != want {
+			t.Errorf("%v is written as %s, want %s", at, got, want)
+		}
+	}
+}
+
+// BenchmarkEach tells and writes pieces of an answer.
+func BenchmarkEach(b *testing.B) {
+	e, err := protocol.Encode(protocol.Head{Time: time.Now(), EventID: strings.Repeat("e", 32), Session: "20260102_101112_0000000a", Turn: protocol.TurnID(strings.Repeat("a", 32))}, &protocol.AssistantDelta{Text: "word "})
+	if err != nil {
+		b.Fatal(err)
+	}
+	e.PortableFirst, e.PortableCount = 9_000, 1
+	teller := &Teller{Context: Context{Execution: sampleExecution, Provider: "agent"}}
+	var buf []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		buf = buf[:0]
+		if err := teller.Each(&e, 0, func(l *Line) { buf = l.Append(buf) }); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

@@ -22,8 +22,28 @@ const (
 )
 
 // FormatTime writes a time as this protocol does: UTC, exactly three fraction digits.
-func FormatTime(t time.Time) string {
-	return t.UTC().Truncate(time.Millisecond).Format("2006-01-02T15:04:05.000Z")
+func FormatTime(t time.Time) string { return string(appendTime(nil, t)) }
+
+// appendTime is FormatTime for the many: it asks no layout what comes next.
+func appendTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.Truncate(time.Millisecond).AppendFormat(dst, "2006-01-02T15:04:05.000Z")
+	}
+	hour, minute, second := t.Clock()
+	two := func(n int, behind byte) { dst = append(dst, byte('0'+n/10), byte('0'+n%10), behind) }
+	dst = append(dst, byte('0'+year/1000), byte('0'+year/100%10))
+	two(year%100, '-')
+	two(int(month), '-')
+	two(day, 'T')
+	two(hour, ':')
+	two(minute, ':')
+	two(second, '.')
+	ms := t.Nanosecond() / 1e6
+	dst = append(dst, byte('0'+ms/100))
+	two(ms%100, 'Z')
+	return dst
 }
 
 // Conversation is a session, as clients see it.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -105,7 +104,7 @@ func (s *Store) page(rows *sql.Rows, what string, limit int) ([]session.Entry, [
 		if err := rows.Scan(into...); err != nil {
 			return nil, nil, err
 		}
-		if event != nil && !json.Valid(event) || more != nil && !json.Valid(more) {
+		if event != nil && !protocol.Valid(event) || more != nil && !protocol.Valid(more) {
 			return nil, nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
 		}
 		if n := len(spans); n == 0 || spans[n-1].turn != turn {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/rind-dev/rind/session/settings"
 )
 
 // pages are the README and what lies in docs, by name.
@@ -115,5 +118,70 @@ func TestLinksBetweenPagesLeadSomewhere(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+// TestEveryPageIsReachedFromTheReadme: a newcomer follows links, and what no link leads to is not there.
+func TestEveryPageIsReachedFromTheReadme(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	root := filepath.FromSlash("../..")
+	reached := map[string]bool{}
+	for queue := []string{filepath.Join(root, "README.md")}; len(queue) > 0; queue = queue[1:] {
+		page := queue[0]
+		if reached[page] || filepath.Ext(page) != ".md" {
+			continue
+		}
+		reached[page] = true
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Errorf("a page leads to %v", err)
+			continue
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			queue = append(queue, filepath.Join(filepath.Dir(page), filepath.FromSlash(m[1])))
+		}
+	}
+	err := filepath.WalkDir(filepath.Join(root, "docs"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" && !reached[path] {
+			t.Errorf("no link leads to %s", path)
+		}
+		return err
+	})
+	if err != nil || len(reached) < 30 {
+		t.Errorf("%d pages were reached (%v)", len(reached), err)
+	}
+}
+
+// TestEveryVariableOfTheEnvironmentIsOnThePage: docs/cli.md names what the program reads by a name of its own.
+func TestEveryVariableOfTheEnvironmentIsOnThePage(t *testing.T) {
+	page := pages(t)["cli.md"]
+	read := regexp.MustCompile(`(?:Getenv|LookupEnv|\benv|\.value)\("([A-Z][A-Z_]+)"\)`)
+	found := map[string]bool{}
+	for _, dir := range []string{"cmd", "dispatcher", "session", "protocol"} {
+		err := filepath.WalkDir(filepath.Join("../..", dir), func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			src, err := os.ReadFile(path)
+			for _, m := range read.FindAllStringSubmatch(string(src), -1) {
+				found[m[1]] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range settings.KeyVariables() {
+		found[name] = true
+	}
+	for name := range found {
+		known := name == "HOME" || name == "USERPROFILE" || strings.HasPrefix(name, "RIND_TEST_") // where home is, and what tests plant
+		if !known && !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("docs/cli.md does not name %s", name)
+		}
+	}
+	if len(found) < 8 {
+		t.Errorf("only %d variables were found", len(found))
 	}
 }

@@ -23,8 +23,8 @@ const (
 var modes = []acp.Mode{
 	{ID: "ask", Name: "Ask", Description: "Edits and commands ask first"},
 	{ID: "edit", Name: "Edit", Description: "Edits in the workspace are free, commands ask"},
-	{ID: "read", Name: "Read", Description: "Nothing is written and no command runs"},
-	{ID: "full", Name: "Full", Description: "Nothing asks"},
+	{ID: "read", Name: "Read", Description: "Nothing is written; commands run only where they are known to only read"},
+	{ID: "full", Name: "Full", Description: "Nothing asks; what is never done stays refused"},
 }
 
 func modesOf(sel session.Selection) *acp.Modes {

@@ -41,7 +41,8 @@ func page() []byte {
 
 The settings are one file, ` + "`settings.json`" + ` in the data root: ` + "`$RIND_HOME`" + `, else ` + "`~/.rind`" + `. It is one JSON object without comments
 or trailing commas, in UTF-8. A missing file is fine. Members that no setting has are ignored; ` + "`rind config check`" + ` lists them.
-` + "`rind config set KEY VALUE`" + ` changes one setting and leaves the rest of the file as it is.
+` + "`rind config set KEY VALUE`" + ` changes one setting and leaves the rest of the file as it is. A member of an entry
+is named with dots, ` + "`providers.NAME.model`" + `; VALUE is the text of a string as it is, JSON of everything else.
 
 With no provider, baseUrl or apiKey set, the first of these environment variables that is set selects the provider:
 ` + strings.Join(KeyVariables(), ", ") + `. A key from the environment goes to the address it was made for and to no other: a provider with
@@ -63,6 +64,11 @@ Settings inside a workspace (` + "`.rind/settings.json`" + `) are read only whil
 ## The file
 `)
 	rowsOf(&b, top)
+	b.WriteString("\n## Providers that are built in\n\n| name | speaks | address | key | model |\n|---|---|---|---|---|\n")
+	for _, p := range builtin {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` | %s |\n", p.Name, p.Type, p.BaseURL, p.Variable, p.Model)
+	}
+	fmt.Fprintf(&b, "| `%s` | fixed rules, no AI | – | – | – |\n", Demo)
 	b.WriteString("\n## One entry of `providers`\n\nThe `model` and `reasoningEffort` beside `provider` win over those of the entry it names. " +
 		"Paths count from the file's folder.\n")
 	rowsOf(&b, perProvider)

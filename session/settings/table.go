@@ -31,7 +31,7 @@ var provided = []Row{
 		Text: `The key itself, or "$NAME" for the environment variable NAME. "" sends no key, as local servers need none.`,
 	},
 	{Key: "keyring", Type: "boolean", Default: "false", Text: "The key is in the system's keyring. Written by rind login."},
-	{Key: "model", Type: "string", Default: "gpt-4o-mini", check: isModel, Text: "The model asked, as the provider names it."},
+	{Key: "model", Type: "string", Default: "the provider's own; gpt-4o-mini", check: isModel, Text: "The model asked, as the provider names it."},
 	{
 		Key: "reasoningEffort", Type: "string", check: isWord,
 		Text: "How long the model may think, in the provider's words (low, medium, high). Not set: the model's own default.",
@@ -41,7 +41,10 @@ var provided = []Row{
 		Key: "caFile", Type: "string", check: isPath,
 		Text: "File of PEM certificates trusted beside the system's, for endpoints behind a company's own authority.",
 	},
-	{Key: "contextWindow", Type: "integer", Default: "200000", check: isPositive, Text: "Size of the model's window in tokens."},
+	{
+		Key: "contextWindow", Type: "integer", Default: "what is known of the model, else 200000", check: isPositive,
+		Text: "Size of the model's window in tokens. Of a model on this machine that nothing is known of: 8192 (docs/models.md).",
+	},
 	{Key: "images", Type: "boolean", Text: "Whether the model understands images. Not set: what is known of the model."},
 }
 
@@ -54,7 +57,7 @@ var top = append([]Row{
 	},
 	{
 		Key: "api", Type: "string", Enum: []string{OpenAIChat, OpenAIResponses, Anthropic}, Default: OpenAIChat,
-		Text: "What the endpoint at baseUrl speaks.",
+		Text: "What the endpoint at baseUrl speaks. A provider that is built in speaks what the table below says.",
 	},
 }, append(provided,
 	Row{

@@ -95,6 +95,9 @@ func bracket(b *strings.Builder, s string) int {
 		i++
 	}
 	b.WriteString(s[:i])
+	if i > 1 {
+		b.WriteByte('/') // which no bracket matches
+	}
 	for first := i; i < len(s); i++ {
 		switch {
 		case s[i] == ']' && i > first:

@@ -59,7 +59,11 @@ func TestRandomIgnoreFilesLeaveOutWhatGitLeavesOut(t *testing.T) {
 			if i > 0 {
 				b.WriteString(rapid.SampledFrom([]string{"", "/", "/**/"}).Draw(t, "between"))
 			}
-			b.WriteString(piece.Draw(t, "piece"))
+			p := piece.Draw(t, "piece")
+			if strings.HasSuffix(b.String(), "*") && strings.HasPrefix(p, "*") {
+				b.WriteByte('/')
+			}
+			b.WriteString(p)
 		}
 		b.WriteString(rapid.SampledFrom([]string{"", "", "/", "/*", "/**", " ", "\r"}).Draw(t, "end"))
 		return b.String()

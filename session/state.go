@@ -182,6 +182,11 @@ func newState() *State { return &State{Version: stateVersion, Parallel: map[Turn
 
 // clone makes an independent copy.
 func (st *State) clone() *State {
+	if st.Head == 0 { // a session that begins: nothing was folded, and what it was given is not changed in place
+		c := *st
+		c.Parallel = map[TurnID]*OpenTurn{}
+		return &c
+	}
 	b, err := json.Marshal(st)
 	if err != nil {
 		panic("session: state is plain JSON: " + err.Error())

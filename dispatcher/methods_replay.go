@@ -108,7 +108,7 @@ func (c *Conn) events(id session.SessionID, after session.Seq, limit int, state 
 
 func (c *Conn) taskEvents(id session.SessionID, after session.Seq, limit int, res *rindv2.ReplayEvents, draft bool) error {
 	more := false
-	res.TasksMore = &more
+	res.TaskEvents, res.TasksMore = []json.RawMessage{}, &more
 	if draft || after >= res.TaskCursor {
 		return nil
 	}

@@ -221,6 +221,9 @@ func TestNewerClientFollowsTasksByTheirOwnCursor(t *testing.T) {
 		if err := json.Unmarshal(c.call("session/replay", `{"session_id":"`+id+`","after_cursor":0,"after_task_cursor":`+strconv.FormatInt(snap.Head, 10)+`}`).result, &rest); err != nil || len(rest.Events) != 1 || rest.More {
 			t.Errorf("task events %+v, %v", rest, err)
 		}
+		if none := string(c.call("session/replay", `{"session_id":"`+id+`","after_cursor":0,"after_task_cursor":1000000}`).result); !strings.Contains(none, `"task_events":[]`) || !strings.Contains(none, `"task_has_more":false`) {
+			t.Errorf("no task events are told as %s", none)
+		}
 		var part rindv2.TaskPart
 		if err := json.Unmarshal(c.call("rind/task/wait", `{"task_id":"`+task+`"}`).result, &part); err != nil || part.ReturnReason != "finished" || part.Stdout != "built" || part.NextCursor != 5 {
 			t.Errorf("wait %+v, %v", part, err)

@@ -70,9 +70,6 @@ func canonicalNumber(s string) string {
 	if digits == "" {
 		return "0"
 	}
-	exp := newExponent(expText)
-	exp.add(-len(frac))
 	trimmed := strings.TrimRight(digits, "0")
-	exp.add(len(digits) - len(trimmed))
-	return sign + trimmed + "e" + exp.String()
+	return sign + trimmed + "e" + shiftExponent(expText, int64(len(digits)-len(trimmed)-len(frac)))
 }

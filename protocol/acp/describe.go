@@ -29,7 +29,7 @@ type arguments struct {
 // kinds says which kind of tool call a tool is (docs/protocol/acp.md section 3); others are "other".
 var kinds = map[string]string{
 	"read_file": "read", "skill": "read", "write_file": "edit", "edit_file": "edit", "glob": "search", "grep": "search", "bash": "execute",
-	"task": "execute", "bash_output": "execute", "search_web": "fetch", "fetch_web_page": "fetch", "create_skill": "edit",
+	"task_control": "execute", "bash_output": "execute", "search_web": "fetch", "fetch_web_page": "fetch", "skill_create": "edit",
 }
 
 // Describe is what a tool call is announced as: title, kind, places, and what it would change as far as its arguments say. root is the
@@ -91,7 +91,7 @@ func title(name string, a *arguments) string {
 		return "Load skill " + short(a.Name)
 	case name == "ask_user_question" && a.Question != "":
 		return short(a.Question)
-	case name == "task" && a.Action != "":
+	case name == "task_control" && a.Action != "":
 		return "Task: " + short(a.Action)
 	}
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {

@@ -139,7 +139,7 @@ type ReplayEvents struct {
 	Cursor     protocol.Seq      `json:"cursor"`
 	NextCursor *protocol.Seq     `json:"next_cursor,omitempty"`
 	HasMore    bool              `json:"has_more"`
-	TaskEvents []json.RawMessage `json:"task_events,omitempty" wire:"EventLine[]"`
+	TaskEvents []json.RawMessage `json:"task_events,omitzero" wire:"EventLine[]"` // nil: not asked for
 	TasksMore  *bool             `json:"task_has_more,omitempty"`
 	ReplayState
 }

@@ -209,7 +209,7 @@ func (s *shapes) object(t reflect.Type) *shape {
 		case name == "":
 			panic(fmt.Sprintf("rindv2: %s.%s has no name on the wire", t.Name(), f.Name))
 		}
-		m := &member{name: name, optional: opts == "omitempty"}
+		m := &member{name: name, optional: opts == "omitempty" || opts == "omitzero"}
 		wire := f.Tag.Get("wire")
 		if wire == "" {
 			wire = retyped[t.Name()+"."+name]

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/rind-dev/rind/protocol"
 )
 
 var (
@@ -163,10 +165,7 @@ func Joined(a, b []byte) []byte {
 		if json.Unmarshal(ta, &sa) != nil || json.Unmarshal(tb, &sb) != nil {
 			continue
 		}
-		joined, err := json.Marshal(sa + sb)
-		if err != nil {
-			continue
-		}
+		joined := protocol.AppendString(nil, sa+sb) // as a runtime writes it that told both at once
 		old := `"` + member + `":` + string(tb)
 		if i := strings.LastIndex(string(b), old); i >= 0 {
 			return []byte(string(b[:i]) + `"` + member + `":` + string(joined) + string(b[i+len(old):]))

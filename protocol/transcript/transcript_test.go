@@ -42,6 +42,10 @@ func TestPiecesOfOneTextAreJoinedAndNothingElse(t *testing.T) {
 	if !Merges(a, b) || string(Joined(a, b)) != `{"kind":"event","sequence":2,"turn_id":"t","event":{"type":"assistant_delta","event_id":"2","text":"a\nb"}}` {
 		t.Errorf("joined %s", Joined(a, b))
 	}
+	whole := `{"kind":"event","sequence":2,"turn_id":"t","event":{"type":"assistant_delta","event_id":"2","text":"` // however a text is cut, the transcript is the same
+	if got := Joined([]byte(whole+`a <b> & "}}`), []byte(whole+`\u2028\u0001\"é"}}`)); string(got) != whole+`a <b> & \u2028\u0001\"é"}}` {
+		t.Errorf("joined %s", got)
+	}
 	for _, other := range []string{
 		`{"kind":"event","turn_id":"u","event":{"type":"assistant_delta","text":"b"}}`, `{"kind":"event","turn_id":"t","event":{"type":"turn_completed"}}`,
 		`{"kind":"response","turn_id":"t"}`, `no JSON`,

@@ -1,0 +1,56 @@
+package protocol
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/quick"
+	"time"
+)
+
+// TestAnExponentIsShiftedAsANumberIs compares the arithmetic on digits with that of whole numbers.
+func TestAnExponentIsShiftedAsANumberIs(t *testing.T) {
+	nines, zeros := strings.Repeat("9", 40), strings.Repeat("0", 40)
+	texts := []string{
+		"", "0", "-0", "+0", "7", "-7", "+07", "000123", "-000123", strings.Repeat("9", 18), strings.Repeat("9", 19), "1" + zeros, "-1" + zeros, nines, "-" + nines,
+		"+" + nines, zeros + nines, "-" + zeros + "1", "1" + strings.Repeat("0", 18), "-1" + strings.Repeat("0", 18), "9223372036854775807", "-9223372036854775808",
+	}
+	same := func(text string, n int64) bool {
+		want := new(big.Int)
+		if digits := strings.TrimPrefix(text, "+"); digits != "" {
+			want.SetString(digits, 10)
+		}
+		want.Add(want, big.NewInt(n))
+		if got := shiftExponent(text, n); got != want.String() {
+			t.Errorf("%q and %d: %s, not %s", text, n, got, want)
+			return false
+		}
+		return true
+	}
+	for _, text := range texts {
+		for _, n := range []int64{0, 1, -1, 16 << 20, -16 << 20, 999_999, -1000} {
+			same(text, n)
+		}
+	}
+	if err := quick.Check(func(high uint64, low int64, n int32) bool {
+		return same(strconv.FormatInt(low, 10)+strconv.FormatUint(high, 10), int64(n))
+	}, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestANumberWithMegabytesOfDigitsCostsItsLength: whoever may send a body may send such a number, and its text is compared, not its value.
+func TestANumberWithMegabytesOfDigitsCostsItsLength(t *testing.T) {
+	const size = 4 << 20 // of a body
+	for _, text := range []string{"1e-" + strings.Repeat("9", size), "1e-1" + strings.Repeat("0", size), strings.Repeat("7", size), "0." + strings.Repeat("0", size) + "1"} {
+		began := time.Now()
+		out, err := Canonical(strings.NewReader(text))
+		if err != nil || len(out) == 0 {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 10*time.Second { // with numbers of any size it were minutes
+			t.Errorf("%.20s…: %v", text, took)
+		}
+	}
+}

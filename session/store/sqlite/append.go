@@ -91,11 +91,7 @@ func (w *writer) update(ctx context.Context, id int64, l session.Lease, b *sessi
 	} else {
 		q, args = q+" AND owner = ?", append(args, w.s.inst.id)
 	}
-	st, err := w.stmt(ctx, q)
-	if err != nil {
-		return false, err
-	}
-	res, err := st.ExecContext(ctx, args...)
+	res, err := w.change(ctx, q, args...)
 	if err != nil {
 		return false, err
 	}
@@ -145,25 +141,31 @@ func (w *writer) insert(ctx context.Context, id int64, e *session.Entry) error {
 func (w *writer) turn(ctx context.Context, id int64, e *session.Entry) (int64, error) {
 	n, known := w.turns[e.Turn]
 	if !known {
-		err := w.row(ctx, "SELECT id FROM turns WHERE turn = ?", string(e.Turn)).Scan(&n)
-		if errors.Is(err, sql.ErrNoRows) {
-			err = w.row(ctx, "INSERT INTO turns (turn, session) VALUES (?, ?) RETURNING id", string(e.Turn), id).Scan(&n)
-		}
-		if err != nil {
+		var err error
+		if n, err = w.newTurn(ctx, id, e); err != nil {
 			return 0, err
 		}
 		w.turns[e.Turn] = n
-	}
-	if e.Kind == protocol.KindTurnAccepted && !byEditor(e) {
-		if err := w.exec(ctx, "UPDATE turns SET portable = 1 WHERE id = ?", n); err != nil {
-			return 0, err
-		}
 	}
 	if e.Kind.Info().Terminal {
 		delete(w.turns, e.Turn)
 		return n, w.exec(ctx, "UPDATE turns SET ended = ? WHERE id = ?", e.Time.UnixMicro(), n)
 	}
 	return n, nil
+}
+
+// newTurn makes the row of a turn, unless it is there: then this process has not appended to it before.
+func (w *writer) newTurn(ctx context.Context, id int64, e *session.Entry) (n int64, err error) {
+	portable := e.Kind == protocol.KindTurnAccepted && !byEditor(e)
+	res, err := w.change(ctx, "INSERT INTO turns (turn, session, portable) VALUES (?, ?, ?) ON CONFLICT (turn) DO NOTHING", string(e.Turn), id, portable)
+	if err != nil {
+		return 0, err
+	}
+	if made, _ := res.RowsAffected(); made > 0 {
+		return res.LastInsertId()
+	}
+	err = w.row(ctx, "SELECT id FROM turns WHERE turn = ?", string(e.Turn)).Scan(&n)
+	return n, err
 }
 
 // byEditor reports whether a turn was accepted from an editor, whose increments may go. What a newer version wrote otherwise keeps them.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"time"
@@ -260,11 +259,11 @@ func (w *writer) transaction(ops []*op) error {
 		}
 	}
 	if w.full != full { // before BEGIN: inside a transaction it would not take effect
-		q := "PRAGMA synchronous = NORMAL"
+		q := "synchronous = NORMAL"
 		if full == 1 {
-			q = "PRAGMA synchronous = FULL"
+			q = "synchronous = FULL"
 		}
-		if _, err := w.conn.ExecContext(ctx, q); err != nil {
+		if err := w.pragma(q); err != nil {
 			return err
 		}
 		w.full = full
@@ -286,40 +285,98 @@ func (w *writer) attempt(ctx context.Context, ops []*op) error {
 	}
 	if err != nil {
 		w.forget()
-		_, _ = w.conn.ExecContext(ctx, "ROLLBACK")
+		_ = w.exec(ctx, "ROLLBACK")
 		return err
 	}
 	w.dirty = true
 	w.s.opt.Kill("after-commit")
+	w.seen, err = w.version()
+	w.counted = err == nil
 	return nil
 }
 
 func (w *writer) inside(ctx context.Context, ops []*op) error {
-	// Global ids and places in the order of activity are the cursors by which other processes follow, so neither is given again after a
-	// deletion.
-	if err := w.row(ctx, `SELECT max((SELECT coalesce(max(id), 0) FROM entries), coalesce((SELECT value FROM meta WHERE name = 'last_id'), 0)),
-		max((SELECT coalesce(max(touched), 0) FROM sessions), coalesce((SELECT value FROM meta WHERE name = 'last_touched'), 0))`).Scan(&w.nextID, &w.touched); err != nil {
+	if err := w.count(ctx); err != nil {
 		return err
 	}
-	for _, o := range ops {
-		o.err = nil
-		var err error
-		switch {
-		case o.ctx != nil && o.ctx.Err() != nil:
-			o.err = context.Cause(o.ctx)
-		case o.do != nil:
-			err = o.do(ctx, w)
-		default:
-			err = w.append(ctx, o.lease, o.batch)
-		}
-		if err != nil && !own(err) {
+	for len(ops) > 0 {
+		n := streak(ops)
+		if err := w.apply(ctx, ops[:n]); err != nil {
 			return err
-		} else if err != nil {
-			o.err = err
 		}
+		ops = ops[n:]
 	}
 	w.s.opt.Kill("after-insert")
 	return nil
+}
+
+// count finds the newest global id and place in the order of activity, if somebody else has written since this writer did. They are the cursors
+// by which other processes follow, so neither is given again after a deletion.
+func (w *writer) count(ctx context.Context) error {
+	if version, err := w.version(); err != nil || w.counted && version == w.seen {
+		return err
+	}
+	return w.row(ctx, `SELECT max((SELECT coalesce(max(id), 0) FROM entries), coalesce((SELECT value FROM meta WHERE name = 'last_id'), 0)),
+		max((SELECT coalesce(max(touched), 0) FROM sessions), coalesce((SELECT value FROM meta WHERE name = 'last_touched'), 0))`).Scan(&w.nextID, &w.touched)
+}
+
+// streak is how many ops from the first on append streamed text behind each other: they are written as one batch.
+func streak(ops []*op) int {
+	n := 1
+	for n < len(ops) && text(ops[n-1]) && text(ops[n]) && ops[n].lease == ops[n-1].lease && ops[n].batch.Entries[0].Seq == ops[n-1].last()+1 {
+		n++
+	}
+	return n
+}
+
+// text reports whether an op appends entries and does nothing beside.
+func text(o *op) bool {
+	b := o.batch
+	return b != nil && len(b.Entries) > 0 && b.Row == nil && len(b.Keys) == 0 && !b.Retake && !b.Release
+}
+
+func (o *op) last() session.Seq { return o.batch.Entries[len(o.batch.Entries)-1].Seq }
+
+// apply does a streak of ops. An error that concerns one op only is its answer; in a streak, which then has written nothing, it is found again op
+// by op.
+func (w *writer) apply(ctx context.Context, ops []*op) error {
+	o := ops[0]
+	var err error
+	switch {
+	case o.ctx != nil && o.ctx.Err() != nil:
+		o.err = context.Cause(o.ctx)
+		return nil
+	case o.do != nil:
+		err = o.do(ctx, w)
+	case len(ops) > 1:
+		err = w.append(ctx, o.lease, joined(ops))
+	default:
+		err = w.append(ctx, o.lease, o.batch)
+	}
+	switch {
+	case !own(err):
+		o.err = nil
+		return err
+	case len(ops) == 1:
+		o.err = err
+		return nil
+	}
+	for i := range ops {
+		if err := w.apply(ctx, ops[i:i+1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined is the batch of a streak.
+func joined(ops []*op) *session.Batch {
+	var b session.Batch
+	for _, o := range ops {
+		o.err = nil
+		b.Entries = append(b.Entries, o.batch.Entries...)
+	}
+	return &b
 }
 
 // keepCursors remembers the newest cursors before rows that hold them are deleted.
@@ -343,7 +400,7 @@ func (w *writer) checkpoint() bool {
 		return true
 	}
 	var busy, log, done int
-	err := w.conn.QueryRowContext(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
+	err := w.row(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
 	if err != nil && !isBusy(err) {
 		w.s.opt.Log.Warn("checkpoint", "path", w.s.path, "err", err)
 		return true
@@ -377,18 +434,12 @@ func (s *Store) shrink(ctx context.Context) error {
 		last = free
 		err := s.alone(ctx, func(ctx context.Context, w *writer) error {
 			_, err := retry(ctx, func() (nothing, error) {
-				rows, err := w.conn.QueryContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", 500))
-				if err != nil {
-					return nothing{}, err
-				}
-				for rows.Next() { // one row a page; the work is done while they are read
-				}
-				return nothing{}, errors.Join(rows.Err(), rows.Close())
+				return nothing{}, w.exec(ctx, "PRAGMA incremental_vacuum(500)")
 			})
 			if err != nil {
 				return err
 			}
-			return w.conn.QueryRowContext(ctx, "PRAGMA freelist_count").Scan(&free)
+			return w.row(ctx, "PRAGMA freelist_count").Scan(&free)
 		})
 		if err != nil {
 			return err

@@ -74,11 +74,7 @@ func (w *writer) erase(ctx context.Context) (more bool, err error) {
 		"DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE session = ? ORDER BY seq LIMIT ?)",
 		"DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE session = ? LIMIT ?)",
 	} {
-		st, err := w.stmt(ctx, q)
-		if err != nil {
-			return false, err
-		}
-		res, err := st.ExecContext(ctx, id, pruneStep)
+		res, err := w.change(ctx, q, id, pruneStep)
 		if err != nil {
 			return false, err
 		}

@@ -30,14 +30,36 @@ type ToolRequested struct {
 	ArgsPreview string          `json:"args_preview"`
 	Arguments   json.RawMessage `json:"arguments"` // an object; {} where the model's text is none
 	More        struct {
-		MessageID  string `json:"m,omitempty"`   // the assistant message the call belongs to
-		Raw        string `json:"raw,omitempty"` // the arguments as the model wrote them, where they differ from Arguments
-		Bad        bool   `json:"bad,omitempty"` // Raw is not a JSON object
-		ProviderID string `json:"pid,omitempty"` // the id the provider gave, where it was renamed
-		Title      string `json:"title,omitempty"`
-		ToolKind   string `json:"tool_kind,omitempty"`
-		AutoAnswer string `json:"auto,omitempty"` // option a mode picked for a hosted agent
+		MessageID  string    `json:"m,omitempty"`   // the assistant message the call belongs to
+		Raw        string    `json:"raw,omitempty"` // the arguments as the model wrote them, where they differ from Arguments
+		Bad        bool      `json:"bad,omitempty"` // Raw is not a JSON object
+		ProviderID string    `json:"pid,omitempty"` // the id the provider gave, where it was renamed
+		Title      string    `json:"title,omitempty"`
+		ToolKind   string    `json:"tool_kind,omitempty"`
+		AutoAnswer string    `json:"auto,omitempty"` // option a mode picked for a hosted agent
+		View       *CallView `json:"view,omitempty"` // what a hosted agent shows of it before it runs
 	} `json:"-"`
+}
+
+// CallView is what a hosted agent shows of a call: what it is about, and what it would change.
+type CallView struct {
+	Kind   string     `json:"kind,omitempty"` // of the call, as docs/protocol/acp.md names them
+	Text   string     `json:"text,omitempty"`
+	Diffs  []ViewDiff `json:"diffs,omitempty"`
+	Places []Place    `json:"places,omitempty"`
+}
+
+// ViewDiff is a change of a file, or of a piece of it. Old is nil for a file that is new.
+type ViewDiff struct {
+	Path string  `json:"path"` // absolute
+	Old  *string `json:"old,omitempty"`
+	New  string  `json:"new"`
+}
+
+// Place is a line of a file, counted from 1; 0 for the file.
+type Place struct {
+	Path string `json:"path"` // absolute
+	Line int    `json:"line,omitempty"`
 }
 
 // PlanStep is one step of a plan.
@@ -73,6 +95,7 @@ type ApprovalRequested struct {
 		Rule            json.RawMessage `json:"rule,omitempty"`    // what allow_always and reject_always would remember
 		Outside         []string        `json:"outside,omitempty"` // absolute paths outside the roots that consent is asked for
 		Sandbox         bool            `json:"sandbox,omitempty"` // the title says what commands run in
+		View            *CallView       `json:"view,omitempty"`    // what a hosted agent shows of the call
 	} `json:"-"`
 }
 

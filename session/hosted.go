@@ -311,10 +311,13 @@ func argumentsOf(raw json.RawMessage) (args json.RawMessage, same bool) {
 	return args, same && ok
 }
 
-// RequestedBy makes the fact of a call of a hosted agent. raw is what it is called with, or nil.
-func RequestedBy(callID, messageID, tool, title, kind string, raw json.RawMessage) *protocol.ToolRequested {
+// RequestedBy makes the fact of a call of a hosted agent. raw is what it is called with, or nil; view is what it shows of it, or nil.
+func RequestedBy(callID, messageID, tool, title string, raw json.RawMessage, view *protocol.CallView) *protocol.ToolRequested {
 	r := &protocol.ToolRequested{ToolCallID: callID, ToolName: tool, ArgsPreview: protocol.Prefix(string(raw), 500)}
-	r.More.MessageID, r.More.Title, r.More.ToolKind = messageID, title, kind
+	r.More.MessageID, r.More.Title, r.More.View = messageID, title, view
+	if view != nil {
+		r.More.ToolKind = view.Kind
+	}
 	var same bool
 	if r.Arguments, same = argumentsOf(raw); !same && len(raw) > 0 {
 		r.More.Raw = string(raw)

@@ -154,6 +154,31 @@ func resultText(result string) string {
 	return string(o.Data)
 }
 
+// show puts what a hosted agent shows of a call into its announcement.
+func (c *CallUpdate) show(v *protocol.CallView) {
+	if v == nil {
+		return
+	}
+	if v.Kind != "" {
+		c.Kind = v.Kind
+	}
+	if len(v.Places) > 0 {
+		c.Locations = nil
+	}
+	for _, p := range v.Places {
+		c.Locations = append(c.Locations, Location(p))
+	}
+	if v.Text != "" || len(v.Diffs) > 0 {
+		c.Content = nil
+	}
+	for _, d := range v.Diffs {
+		c.Content = append(c.Content, CallContent{Diff: &Diff{Path: d.Path, Old: d.Old, New: d.New}})
+	}
+	if v.Text != "" {
+		c.Content = append(c.Content, textCall(v.Text)...)
+	}
+}
+
 // Permission is the request for consent to a call.
 func Permission(id protocol.SessionID, root string, a *protocol.ApprovalRequested) PermissionRequest {
 	c := Describe(root, a.ToolCallID, a.ToolName, a.Arguments)
@@ -164,6 +189,7 @@ func Permission(id protocol.SessionID, root string, a *protocol.ApprovalRequeste
 	if a.Title != "" {
 		c.Title = a.Title
 	}
+	c.show(a.More.View)
 	r := PermissionRequest{Session: id, Call: c, Options: []PermissionOption{}}
 	for _, o := range a.Options {
 		r.Options = append(r.Options, PermissionOption{o.ID, o.Label, o.Kind})

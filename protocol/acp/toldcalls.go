@@ -52,6 +52,7 @@ func toolRequested(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []
 	if r.More.ToolKind != "" {
 		c.Kind = r.More.ToolKind
 	}
+	c.show(r.More.View)
 	return t.announce(dst, e.Turn, c)
 }
 

@@ -159,11 +159,13 @@ func (k *talk) decide(ctx context.Context, c *call, options []acp.HostPermOption
 	kind := c.kind
 	k.mu.Unlock()
 	if option, decided := byMode(mode, kind, options); decided {
-		k.allowed(c, allows(options, option))
+		k.answered(c, options, option)
 		return option
 	}
 	if k.unasked {
-		return refused(options)
+		option := refused(options)
+		k.answered(c, options, option)
+		return option
 	}
 	select { // one after another
 	case k.asking <- struct{}{}:
@@ -176,21 +178,27 @@ func (k *talk) decide(ctx context.Context, c *call, options []acp.HostPermOption
 		return ""
 	}
 	option := k.ask(ctx, c, options)
-	k.allowed(c, allows(options, option))
+	k.answered(c, options, option)
 	return option
 }
 
-// allowed keeps that a call was consented to: what it writes and runs through us is covered by that.
-func (k *talk) allowed(c *call, yes bool) {
+// answered keeps how a call was decided: what one that was consented to writes and runs through us is covered by that.
+func (k *talk) answered(c *call, options []acp.HostPermOption, option string) {
 	k.mu.Lock()
-	c.approved = c.approved || yes
-	k.mu.Unlock()
+	defer k.mu.Unlock()
+	for _, o := range options {
+		if o.ID == option {
+			c.approved = c.approved || strings.HasPrefix(o.Kind, "allow")
+			c.rejected = strings.HasPrefix(o.Kind, "reject")
+		}
+	}
 }
 
 // ask puts a request to the person and waits; "" is cancelled. Who asks holds k.asking.
 func (k *talk) ask(ctx context.Context, c *call, options []acp.HostPermOption) string {
 	k.mu.Lock()
 	a := &protocol.ApprovalRequested{ToolCallID: c.id, ToolName: c.name, Title: c.title, Arguments: c.arguments()}
+	a.More.View = c.view()
 	k.mu.Unlock()
 	if a.Title == "" {
 		a.Title = a.ToolName
@@ -259,14 +267,4 @@ func refused(options []acp.HostPermOption) string {
 		}
 	}
 	return found
-}
-
-// allows reports whether an option consents.
-func allows(options []acp.HostPermOption, option string) bool {
-	for _, o := range options {
-		if o.ID == option && strings.HasPrefix(o.Kind, "allow") {
-			return true
-		}
-	}
-	return false
 }

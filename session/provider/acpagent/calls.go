@@ -23,6 +23,7 @@ const (
 	maxLines     = 120
 	maxChars     = 12_000
 	maxShown     = 1 << 20 // of a call's content
+	maxPlaces    = 64
 )
 
 // call is one tool call of the child, or one of ours for what it asks us to do.
@@ -34,10 +35,12 @@ type call struct {
 	args     json.RawMessage
 	started  bool
 	done     bool
-	approved bool // a person allowed it
+	approved bool     // a person allowed it, or the mode
+	rejected bool     // likewise
+	deeds    []string // in it that were allowed one by one
 	began    time.Time
 	shown    []acp.HostContent
-	places   []string // absolute paths it is about
+	places   []protocol.Place // it is about
 	output   json.RawMessage
 	told     time.Time // of its newest progress
 	timer    *time.Timer
@@ -69,13 +72,21 @@ func (k *talk) toolCall(h *acp.HostCall, content json.RawMessage) *call {
 	case acp.StatusCompleted:
 		k.end(c, protocol.ToolCompleted, "")
 	case acp.StatusFailed:
-		k.end(c, protocol.ToolFailed, "")
+		k.end(c, protocol.ToolFailed, c.refusal())
 	default:
 		if !fresh && len(content) > 0 {
 			k.progress(c)
 		}
 	}
 	return c
+}
+
+// refusal is why a call failed that was refused; "" for one that was not.
+func (c *call) refusal() string {
+	if c.rejected && !c.approved {
+		return "The user rejected this."
+	}
+	return ""
 }
 
 // callID is our id of a call: unlike those of other children, and fit to be one.
@@ -108,13 +119,57 @@ func (c *call) learn(h *acp.HostCall, content json.RawMessage) {
 		c.shown = acp.ReadHostContent(content)
 	}
 	for _, l := range h.Locations {
-		c.places = append(c.places, l.Path)
+		c.about(protocol.Place(l))
 	}
 	for _, s := range c.shown {
 		if s.Diff != nil {
-			c.places = append(c.places, s.Diff.Path)
+			c.about(protocol.Place{Path: s.Diff.Path})
 		}
 	}
+}
+
+// about adds a place, once.
+func (c *call) about(p protocol.Place) {
+	if len(c.places) < maxPlaces && !slices.Contains(c.places, p) && (p.Line != 0 || !c.touches(p.Path)) {
+		c.places = append(c.places, p)
+	}
+}
+
+// touches reports whether a file is among those the call is about.
+func (c *call) touches(path string) bool {
+	return slices.ContainsFunc(c.places, func(p protocol.Place) bool { return filepath.Clean(p.Path) == filepath.Clean(path) })
+}
+
+// view is what the call shows before it runs. A change that is too long to be told is named.
+func (c *call) view() *protocol.CallView {
+	v := &protocol.CallView{Kind: c.kind}
+	for _, p := range c.places {
+		if filepath.IsAbs(p.Path) {
+			v.Places = append(v.Places, p)
+		}
+	}
+	left := 4 * maxToldText
+	var texts []string
+	for _, s := range c.shown {
+		if s.Diff == nil {
+			if s.Text != "" {
+				texts = append(texts, s.Text)
+			}
+			continue
+		}
+		size := len(s.Diff.New)
+		if s.Diff.Old != nil {
+			size += len(*s.Diff.Old)
+		}
+		if size > left || !filepath.IsAbs(s.Diff.Path) {
+			texts = append(texts, oneLine(s.Diff.Path, 300)+": a change that cannot be shown here")
+			continue
+		}
+		left -= size
+		v.Diffs = append(v.Diffs, protocol.ViewDiff{Path: s.Diff.Path, Old: s.Diff.Old, New: s.Diff.New})
+	}
+	v.Text = protocol.Prefix(strings.Join(texts, "\n"), maxToldText)
+	return v
 }
 
 // tool is what the call is named.
@@ -144,7 +199,7 @@ func (k *talk) requestBodies(c *call, started bool) []protocol.Body {
 		step = k.message
 	}
 	c.name = c.tool()
-	bodies := []protocol.Body{session.RequestedBy(c.id, step, c.name, c.title, c.kind, c.args)}
+	bodies := []protocol.Body{session.RequestedBy(c.id, step, c.name, c.title, c.args, c.view())}
 	if started {
 		c.started = true
 		bodies = append(bodies, &protocol.ToolCallStarted{ToolCallID: c.id, ToolName: c.name})

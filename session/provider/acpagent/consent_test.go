@@ -171,3 +171,52 @@ func TestNobodyToAskRejectsAndDeclines(t *testing.T) {
 		}
 	}
 }
+
+func TestConsentToOneDeedIsNoneToAnother(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	at := filepath.Join(h.dir, "new.txt")
+	s := h.draft("ask")
+	ch := h.ask(s, `update={"sessionUpdate":"tool_call","toolCallId":"1","title":"Something","kind":"other","status":"in_progress"} run run write=`+at)
+	for _, want := range []string{"bash", "write_file"} { // the same command is not asked twice
+		a := h.action(s)
+		if a.Approval.ToolName != want {
+			t.Fatalf("asked for %s, want %s", a.Approval.ToolName, want)
+		}
+		h.resolve(s, a.ID, "allow_once")
+	}
+	if o := h.await(ch); o.Outcome != session.OutcomeCompleted {
+		t.Errorf("%+v", o)
+	}
+	if n := len(find[*protocol.ApprovalRequested](h, s.ID)); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+func TestARequestShowsWhatTheCallWouldChange(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	long := strings.Repeat("x", 300<<10)
+	ch := h.ask(s, `update={"sessionUpdate":"tool_call","toolCallId":"p1","title":"T","kind":"edit","status":"pending","locations":[{"path":"/w/a","line":3},{"path":"b"}],"content":[`+
+		`{"type":"diff","path":"/w/a","oldText":"old","newText":"new"},{"type":"diff","path":"/w/long","newText":"`+long+`"},{"type":"content","content":{"type":"text","text":"why"}},{"type":"terminal","terminalId":"none"}]} ask`)
+	a := h.action(s)
+	v := a.Approval.More.View
+	if v == nil || len(v.Diffs) != 1 || v.Diffs[0].Path != "/w/a" || *v.Diffs[0].Old != "old" || v.Diffs[0].New != "new" || v.Kind != "execute" {
+		t.Fatalf("%+v", v)
+	}
+	if v.Text != "/w/long: a change that cannot be shown here\nwhy" || len(v.Places) != 2 || v.Places[0] != (protocol.Place{Path: "/w/a", Line: 3}) || v.Places[1].Path != "/w/long" {
+		t.Errorf("%q %+v", v.Text, v.Places)
+	}
+	h.resolve(s, a.ID, "no")
+	h.await(ch)
+}
+
+func TestACallThatWasRefusedSaysSo(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	ch := h.ask(s, `ask update={"sessionUpdate":"tool_call_update","toolCallId":"p1","status":"failed"}`)
+	h.resolve(s, h.action(s).ID, "no")
+	h.await(ch)
+	if r := find[*protocol.ToolResult](h, s.ID); len(r) != 1 || r[0].Status != protocol.ToolFailed || !strings.Contains(r[0].Result, "The user rejected this.") {
+		t.Errorf("%+v", r)
+	}
+}

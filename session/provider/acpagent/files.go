@@ -75,7 +75,7 @@ func readFile(ctx context.Context, c *child, k *talk, params json.RawMessage) (a
 		return nil, err
 	}
 	defer r.Close()
-	g, err := c.grant(ctx, k, &deed{readSpec, "Read " + oneLine(p.Path, 200), object{"path": at}, at})
+	g, err := c.grant(ctx, k, &deed{readSpec, "Read " + oneLine(p.Path, 200), object{"path": at}, at, at})
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func writeFile(ctx context.Context, c *child, k *talk, params json.RawMessage) (
 	if len(shown) > maxToldText {
 		shown = protocol.Prefix(shown, 1000) + "\n[…]"
 	}
-	d := &deed{writeSpec, "Write " + oneLine(p.Path, 200), object{"path": at, "content": shown}, at}
+	d := &deed{writeSpec, "Write " + oneLine(p.Path, 200), object{"path": at, "content": shown}, at, at}
 	g, err := c.grant(ctx, k, d)
 	if err != nil {
 		return nil, err

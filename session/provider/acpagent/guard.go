@@ -3,7 +3,6 @@ package acpagent
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 
 	"github.com/rind-dev/rind/protocol"
@@ -24,6 +23,7 @@ type deed struct {
 	title string
 	args  any    // of our tool of that name
 	path  string // absolute; "" for a command
+	what  string // the path, or the command line
 }
 
 // granted is a deed that may be done.
@@ -33,11 +33,12 @@ type granted struct {
 	verdict session.Verdict
 }
 
-// covers reports whether the consent given to a call is consent to a deed.
+// key tells deeds apart: consent to one is none to another.
+func (d *deed) key() string { return d.spec.Name + " " + d.what }
+
+// covers reports whether the consent given to a call, or to the same deed in it, is consent to a deed.
 func (c *call) covers(d *deed) bool {
-	return c.approved && !c.done && c.fits(d) && (d.path == "" || len(c.places) == 0 || slices.ContainsFunc(c.places, func(p string) bool {
-		return filepath.Clean(p) == d.path
-	}))
+	return !c.done && slices.Contains(c.deeds, d.key()) || c.approved && !c.done && c.fits(d) && (d.path == "" || len(c.places) == 0 || c.touches(d.path))
 }
 
 // fits reports whether a deed may be what a call does.
@@ -98,7 +99,7 @@ func (c *child) grant(ctx context.Context, k *talk, d *deed) (g granted, err err
 	}
 	g.verdict = v
 	for _, open := range k.open() { // the call it most likely is for
-		if open.fits(d) && !open.approved && (d.path == "" || slices.ContainsFunc(open.places, func(p string) bool { return filepath.Clean(p) == d.path })) {
+		if open.fits(d) && !open.approved && (d.path == "" || open.touches(d.path)) {
 			g.call = open
 			break
 		}
@@ -124,9 +125,9 @@ func (c *child) grant(ctx context.Context, k *talk, d *deed) (g granted, err err
 			k.refuse(&g, "The user rejected this.")
 			return g, rejected("The user rejected this.")
 		}
-		k.allowed(g.call, true)
 	}
 	k.mu.Lock()
+	g.call.deeds = append(g.call.deeds, d.key())
 	k.start(g.call)
 	k.mu.Unlock()
 	return g, nil

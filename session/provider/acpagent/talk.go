@@ -203,7 +203,7 @@ func (k *talk) close(status string) error {
 	k.flush()
 	for _, c := range k.order {
 		if !c.done {
-			k.end(c, status, "")
+			k.end(c, status, "The turn ended before this call did.")
 		}
 	}
 	k.closed = true

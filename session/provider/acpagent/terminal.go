@@ -235,7 +235,7 @@ func terminalCreate(ctx context.Context, c *child, k *talk, params json.RawMessa
 		return nil, protocol.Errorf(protocol.Overloaded, "There are %d terminals already; release one.", maxTerminals)
 	}
 	line := commandLine(p.Command, p.Args)
-	g, err := c.grant(ctx, k, &deed{shellSpec, oneLine(line, 200), object{"command": line}, ""})
+	g, err := c.grant(ctx, k, &deed{shellSpec, oneLine(line, 200), object{"command": line}, "", line})
 	if err != nil {
 		c.terminals.add(nil)
 		return nil, err

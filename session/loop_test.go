@@ -120,6 +120,7 @@ func TestCallsThatCannotRunAreAnsweredToTheModel(t *testing.T) {
 	tools := []session.Tool{readTool("look", func() string { ran++; return "seen" })}
 	for _, c := range []struct{ name, tool, args, status, errorType, says string }{
 		{"an unknown tool", "nope", `{}`, "unavailable", "ToolNotFound", "look"},
+		{"no tool at all", "", `{}`, "unavailable", "ToolNotFound", "look"},
 		{"no JSON", "look", `{"path":"a`, "rejected", "ToolArgsJSONError", "not a JSON object"},
 		{"a list", "look", `[]`, "rejected", "ToolArgsJSONError", "object"},
 		{"a text", "look", `"x"`, "rejected", "ToolArgsJSONError", "object"},

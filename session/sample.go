@@ -106,6 +106,9 @@ func (w *work) stream(ctx context.Context, req ModelRequest, c *completion) erro
 		case ChunkCallStart:
 			c.shown = true
 			mc := &madeCall{providerID: chunk.CallID, name: strings.ToValidUTF8(chunk.Name, "\uFFFD")}
+			if mc.name == "" {
+				mc.name = unnamedTool
+			}
 			if mc.id, err = w.callID(c, chunk.CallID); err != nil {
 				return err
 			}
@@ -137,6 +140,9 @@ func (w *work) stream(ctx context.Context, req ModelRequest, c *completion) erro
 	}
 	return nil
 }
+
+// unnamedTool is the name of a call that names no tool: without one no provider would take it back.
+const unnamedTool = "unnamed"
 
 // call finds the newest open call the provider names so.
 func (c *completion) call(providerID string) *madeCall {

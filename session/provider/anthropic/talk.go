@@ -1,9 +1,7 @@
 package anthropic
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -112,7 +110,7 @@ func heard(msg *session.Message) []any {
 
 // result is what a tool answered. An error has to say something.
 func result(msg *session.Message) *block {
-	b := &block{Type: "tool_result", ToolUseID: callID(msg.CallID), IsError: msg.Failed}
+	b := &block{Type: "tool_result", ToolUseID: modelhttp.CallID(msg.CallID), IsError: msg.Failed}
 	var parts []*block
 	for _, p := range msg.Parts {
 		if img := image(p); img != nil {
@@ -140,7 +138,7 @@ func (m *Model) said(msg *session.Message, model string, gives bool) (out []any,
 			out = append(out, b)
 		}
 		for _, c := range msg.Calls[calls:n] {
-			out = append(out, &block{Type: "tool_use", ID: callID(c.ID), Name: callName(c.Name), Input: c.Arguments})
+			out = append(out, &block{Type: "tool_use", ID: modelhttp.CallID(c.ID), Name: modelhttp.CallName(c.Name), Input: c.Arguments})
 		}
 		said, calls = bytes, n
 	}
@@ -184,27 +182,3 @@ func image(p protocol.Part) *block {
 	}
 	return nil
 }
-
-// callID is an id as the API takes it: letters, digits, _ and -. Those of other providers may hold more; the same id becomes the same.
-func callID(id string) string {
-	if id != "" && !strings.ContainsFunc(id, oddChar) {
-		return id
-	}
-	sum := sha256.Sum256([]byte(id))
-	return "call_" + hex.EncodeToString(sum[:12])
-}
-
-// callName is the name of a tool as the API takes it: a model may have called one that never was.
-func callName(name string) string {
-	name = strings.Map(func(r rune) rune {
-		if oddChar(r) {
-			return '_'
-		}
-		return r
-	}, name)
-	return name[:min(len(name), 64)]
-}
-
-const wordChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-
-func oddChar(r rune) bool { return !strings.ContainsRune(wordChars, r) }

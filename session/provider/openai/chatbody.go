@@ -110,7 +110,7 @@ func chatMessages(msgs []session.Message) []chatMessage {
 			}
 			for _, call := range m.Calls {
 				cc := chatCall{ID: call.ID, Type: "function"}
-				cc.Function.Name, cc.Function.Arguments = call.Name, string(call.Arguments)
+				cc.Function.Name, cc.Function.Arguments = modelhttp.CallName(call.Name), string(call.Arguments)
 				c.ToolCalls = append(c.ToolCalls, cc)
 			}
 			out = append(out, c)

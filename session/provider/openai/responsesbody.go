@@ -99,7 +99,7 @@ func (m *Model) inputItems(msg *session.Message, model string) []any {
 		}
 		return []any{inputItem{Type: "message", Role: "user", Content: parts}}
 	case session.RoleTool:
-		item := inputItem{Type: "function_call_output", CallID: msg.CallID, Output: msg.Text}
+		item := inputItem{Type: "function_call_output", CallID: modelhttp.CallID(msg.CallID), Output: msg.Text}
 		parts := []inputPart{inputText(msg.Text)}
 		for _, p := range msg.Parts {
 			if isImage(p) {
@@ -131,7 +131,7 @@ func (m *Model) saidItems(msg *session.Message, model string) []any {
 	}
 	for _, c := range msg.Calls {
 		arguments := string(c.Arguments)
-		out = append(out, inputItem{Type: "function_call", CallID: c.ID, Name: c.Name, Arguments: &arguments})
+		out = append(out, inputItem{Type: "function_call", CallID: modelhttp.CallID(c.ID), Name: modelhttp.CallName(c.Name), Arguments: &arguments})
 	}
 	return out
 }

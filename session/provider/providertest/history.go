@@ -41,6 +41,35 @@ func History() session.ModelRequest {
 	}
 }
 
+// oddCalls is a context in which a model called what is no tool, under names and ids that some provider gave and others refuse.
+func oddCalls() session.ModelRequest {
+	r := session.ModelRequest{Model: "model-1", Session: "s1", Messages: []session.Message{{Role: session.RoleUser, Text: "look"}}}
+	m := session.Message{Role: session.RoleAssistant}
+	var results []session.Message
+	for id, name := range map[string]string{
+		"functions.x:0": "multi_tool_use.parallel", strings.Repeat("long", 25): "что это", "c3": strings.Repeat("n", 80), "c4": "read_file\n", "c5": "mcp__a__b",
+	} {
+		m.Calls = append(m.Calls, session.Call{ID: id, Name: name, Arguments: json.RawMessage(`{}`)})
+		results = append(results, session.Message{Role: session.RoleTool, CallID: id, ToolName: name, Text: "There is no such tool.", Failed: true})
+	}
+	r.Messages = append(append(r.Messages, m), results...)
+	return r
+}
+
+func strictOddCalls(t *testing.T, s Suite) {
+	server, m := s.serve(t)
+	server.BeStrict()
+	server.Always(Stream(Send(s.good("ok"))))
+	r := oddCalls()
+	if err := session.CheckMessages(r.Messages); err != nil {
+		t.Fatalf("the request is no valid context: %v", err)
+	}
+	ask(t, m, r).good(t)
+	if body := string(server.Requests()[0].Body); strings.Count(body, "mcp__a__b") != 1 {
+		t.Errorf("a name that is one was changed: %s", body)
+	}
+}
+
 func strictRequests(t *testing.T, s Suite) {
 	server, m := s.serve(t)
 	server.BeStrict()

@@ -56,6 +56,7 @@ func Run(t *testing.T, s Suite) {
 		"cancel closes the connection and yields its cause":          cancels,
 		"a consumer that stops closes the connection":                stops,
 		"requests pass the strictest reader":                         strictRequests,
+		"calls of what is no tool do not end a session":              strictOddCalls,
 		"many completions run at once":                               concurrent,
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) { test(t, s) })

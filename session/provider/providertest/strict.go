@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 )
 
 // Strict reads the body of a request as the strictest provider does: valid JSON and UTF-8, no half of a surrogate pair, every tool call
 // with exactly one result in the messages right behind it (of OpenAI's shape: the tool messages; of Anthropic's: the next message, which
-// begins with the results; of Responses': outputs before anything else), and arguments that are an object. The error names the first
+// begins with the results; of Responses': outputs before anything else), names of letters, digits, _ and -, and arguments that are an object. The
+// error names the first
 // breach and where it is. It shares no code with what builds requests.
 func Strict(body []byte) error {
 	if err := wellFormed(body); err != nil {
@@ -55,6 +58,9 @@ type block struct {
 	ToolUseID string          `json:"tool_use_id"`
 }
 
+// toolName is what all providers take.
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
+
 // ledger holds calls against results.
 type ledger struct {
 	owed map[string]bool
@@ -69,6 +75,8 @@ func (l *ledger) call(id, name string, arguments []byte) error {
 		return fmt.Errorf("a call of %q has no id", name)
 	case name == "":
 		return fmt.Errorf("call %q names no tool", id)
+	case !toolName().MatchString(name):
+		return fmt.Errorf("call %q names %q, which is no name of a tool", id, name)
 	case l.seen[id]:
 		return fmt.Errorf("call id %q is used twice", id)
 	}

@@ -73,7 +73,8 @@ func (rt *process) build(std *streams, c *common, o composition) error {
 	home, _ := rt.env("HOME")
 	rt.kept = images.New(rt.outputs, images.Options{})
 	rt.guide = guide.New(guide.Config{DataRoot: rt.root, Home: home, Trusted: rt.trusts, Unattended: o.unattended})
-	rt.policy = consent.New(consent.Config{Rules: rt.store, Home: home, DataRoot: rt.root, Temp: os.TempDir()})
+	policy := consent.New(consent.Config{Rules: rt.store, Home: home, DataRoot: rt.root, Temp: os.TempDir()})
+	rt.policy, rt.secret = policy, policy.Secret
 	rt.keepChildren()
 
 	if err := rt.connect(); err != nil {
@@ -152,7 +153,7 @@ func (rt *process) tools(set settings.Settings, o composition) []session.Tool {
 	}
 	rt.sandbox, rt.sandboxed = shell.Describe(commands), shell.Sandboxed(commands)
 	all := []session.Tool{
-		files.ReadFile(), files.WriteFile(rt.kept), files.EditFile(rt.kept), search.Glob(), search.Grep(consent.Secret), shell.Bash(commands), plan.UpdatePlan(),
+		files.ReadFile(), files.WriteFile(rt.kept), files.EditFile(rt.kept), search.Glob(), search.Grep(rt.secret), shell.Bash(commands), plan.UpdatePlan(),
 		skill.Load(rt.guide), skill.Create(skill.Config{DataRoot: rt.root, Trusted: rt.trusts, Images: rt.kept}),
 	}
 	w := set.Web(rt.env)

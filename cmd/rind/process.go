@@ -29,7 +29,8 @@ type process struct {
 	models    *models
 	guide     session.Guide
 	policy    session.Policy
-	kept      session.Images // contents from before tools changed files
+	secret    func(path string) bool // of the policy: whether a file holds credentials
+	kept      session.Images         // contents from before tools changed files
 	children  *proc.Children
 	servers   *toolRoster // servers of the Model Context Protocol
 	hosts     *agentHosts

@@ -32,7 +32,7 @@ type Config struct {
 // Policy implements session.Policy.
 type Policy struct {
 	cfg    Config
-	data   []string // DataRoot as named and as resolved
+	data   []string // DataRoot as named and as resolved, folded
 	parses bool     // commands are of a shell we can read
 
 	mu    sync.Mutex // guards what follows; never held over I/O
@@ -50,11 +50,25 @@ func New(cfg Config) *Policy {
 	p := &Policy{cfg: cfg, parses: runtime.GOOS != "windows", known: map[string]remembered{}}
 	if cfg.DataRoot != "" {
 		p.data = []string{filepath.Clean(cfg.DataRoot)}
-		if real, err := filepath.EvalSymlinks(cfg.DataRoot); err == nil && real != p.data[0] {
+		if real := resolved(p.data[0]); real != p.data[0] {
 			p.data = append(p.data, real)
+		}
+		for i := range p.data {
+			p.data[i] = folded(p.data[i])
 		}
 	}
 	return p
+}
+
+// resolved follows the links of a path, of which the end may not be there yet.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	if dir := filepath.Dir(path); dir != path {
+		return filepath.Join(resolved(dir), filepath.Base(path))
+	}
+	return path
 }
 
 // Effects of a Verdict.

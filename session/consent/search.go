@@ -67,12 +67,13 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 				}
 				at := dir + "/" + e.Name()
 				switch {
-				case e.IsDir():
-					next = append(next, at)
-				case !s.names && Secret(e.Name()) && s.prints(e.Name()):
+				case !s.hidden && e.Name()[0] == '.':
+				case !s.names && l.p.secret(at) && (e.IsDir() || s.prints(e.Name())) && !empty(at, e):
 					out.join(seen{secret: e.Name()})
 					return out
-				case s.follow && e.Type()&os.ModeSymlink != 0 && (s.hidden || e.Name()[0] != '.'):
+				case e.IsDir():
+					next = append(next, at)
+				case s.follow && e.Type()&os.ModeSymlink != 0:
 					there := l.resolve(at, e.Name())
 					if s.names {
 						there.secret = ""
@@ -131,11 +132,20 @@ func globbed(pattern string, dirs []string) []string {
 	return level
 }
 
+// empty tells whether an entry is a folder with nothing in it.
+func empty(path string, e os.DirEntry) bool {
+	if !e.IsDir() {
+		return false
+	}
+	entries, err := os.ReadDir(path)
+	return err == nil && len(entries) == 0
+}
+
 func (s *search) prints(name string) bool {
 	fits := func(globs []string) bool {
 		return slices.ContainsFunc(globs, func(g string) bool { ok, err := path.Match(g, name); return ok || err != nil })
 	}
-	return (s.hidden || name[0] != '.') && (len(s.only) == 0 || fits(s.only)) && !fits(s.but)
+	return (len(s.only) == 0 || fits(s.only)) && !fits(s.but)
 }
 
 // operands are the words that are neither flags nor the pattern.

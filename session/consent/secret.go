@@ -74,12 +74,14 @@ var secretPairs = map[string][]string{
 	".gem":         {"credentials"},
 }
 
-// secret is Secret and what lies in the data root.
+// Secret is Secret of the package, and true for the data root and what lies in it. path is absolute, links resolved.
+func (p *Policy) Secret(path string) bool { return p.secret(path) }
+
 func (p *Policy) secret(name string) bool {
 	if Secret(name) {
 		return true
 	}
-	clean := filepath.Clean(name)
+	clean := folded(filepath.Clean(name))
 	return slices.ContainsFunc(p.data, func(root string) bool {
 		rel, err := filepath.Rel(root, clean)
 		return err == nil && filepath.IsLocal(rel)

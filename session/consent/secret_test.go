@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rind-dev/rind/session/consent"
 )
@@ -38,6 +39,57 @@ func TestASecretFileDeepInASearchedFolderAsks(t *testing.T) {
 	for _, command := range []string{"grep -r KEY src", "rg -uu KEY", "git grep --no-index KEY src"} {
 		if v := p.run("ask", command); v.Effect != "ask" {
 			t.Errorf("%s is %s", command, short(v))
+		}
+	}
+}
+
+func TestASearchMeetsFoldersOfSecretsAndTheDataRoot(t *testing.T) {
+	for _, secret := range []string{".aws/credentials", ".ssh/known", "deep/er/.docker/config.json", ".rind/settings.json"} {
+		t.Run(secret, func(t *testing.T) {
+			p := newPlace(t)
+			p.policy = consent.New(consent.Config{Rules: p.store, Home: "/home/me", DataRoot: filepath.Join(p.root, ".rind"), Now: time.Now})
+			for _, name := range []string{"guarded/.env", "guarded/server.pem", "links/plain"} {
+				if err := os.Remove(filepath.Join(p.root, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if v := p.run("ask", "grep -r KEY ."); !v.Reads {
+				t.Fatalf("before it is there: %s", short(v))
+			}
+			path := filepath.Join(p.root, secret)
+			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if v := p.run("ask", "grep -r KEY ."); !v.Reads && filepath.Base(filepath.Dir(secret)) != ".rind" {
+				t.Errorf("with an empty folder: %s", short(v))
+			}
+			if err := os.WriteFile(path, []byte("KEY=1\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, command := range []string{"grep -r KEY .", "grep -r KEY * .[a-z]*", "rg --hidden KEY", "diff -r . src", "git diff --no-index . src"} {
+				if v := p.run("ask", command); v.Effect != "ask" {
+					t.Errorf("%s is %s", command, short(v))
+				}
+			}
+			if v := p.run("ask", "rg KEY"); !v.Reads {
+				t.Errorf("rg, which passes hidden files by, is %s", short(v))
+			}
+		})
+	}
+}
+
+func TestTheDataRootIsSecretWhateverItIsCalled(t *testing.T) {
+	p := newPlace(t)
+	if err := os.Symlink(p.outside, filepath.Join(p.root, "alias")); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	policy := consent.New(consent.Config{DataRoot: filepath.Join(p.root, "alias", "not", "there")}) // yet
+	for path, want := range map[string]bool{
+		filepath.Join(p.outside, "not/there/settings.json"): true, filepath.Join(p.outside, "not/THERE/settings.json"): true, filepath.Join(p.root, "alias/not/there"): true,
+		filepath.Join(p.outside, "not/therefore"): false, filepath.Join(p.outside, "not"): false,
+	} {
+		if got := policy.Secret(path); got != want {
+			t.Errorf("%s: %v", path, got)
 		}
 	}
 }

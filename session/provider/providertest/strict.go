@@ -13,9 +13,8 @@ import (
 
 // Strict reads the body of a request as the strictest provider does: valid JSON and UTF-8, no half of a surrogate pair, every tool call
 // with exactly one result in the messages right behind it (of OpenAI's shape: the tool messages; of Anthropic's: the next message, which
-// begins with the results; of Responses': outputs before anything else), names of letters, digits, _ and -, and arguments that are an object. The
-// error names the first
-// breach and where it is. It shares no code with what builds requests.
+// begins with the results; of Responses': outputs before anything else), names of letters, digits, _ and -, and arguments that are an
+// object. The error names the first breach and where it is. It shares no code with what builds requests.
 func Strict(body []byte) error {
 	if err := wellFormed(body); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -16,8 +17,8 @@ type grep struct {
 	secret func(path string) bool
 }
 
-// Grep is the tool grep. Files that secret says hold credentials are left out of a search of a folder, unless the call's own path or glob
-// names such: consent was then asked for just that. nil leaves none out.
+// Grep is the tool grep. Files that secret says hold credentials (by an absolute path, links resolved, or by a glob) are left out of a search
+// of a folder, unless the call's own path or glob names such: consent was then asked for just that. nil leaves none out.
 func Grep(secret func(path string) bool) session.Tool {
 	if secret == nil {
 		secret = func(string) bool { return false }
@@ -77,8 +78,10 @@ func (g grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress
 		return session.Refused(err)
 	}
 	defer r.Close()
-	if !g.secret(args.Path) && !g.secret(args.Glob) {
-		s.leave = g.secret
+	if top, err := r.Resolve(args.Path); err != nil {
+		return session.Refused(err)
+	} else if !g.secret(args.Path) && !g.secret(top.Abs) && !g.secret(args.Glob) {
+		s.leave = func(rel string) bool { return g.secret(filepath.Join(top.Abs, filepath.FromSlash(rel))) }
 	}
 	if err := s.path(ctx, r, args.Path, only); err != nil && !errors.Is(err, errEnough) {
 		return session.Refused(err)
@@ -89,7 +92,7 @@ func (g grep) Run(ctx context.Context, call session.ToolCall, _ session.Progress
 // path searches a file, whatever only says as it was named, or the files below a folder.
 func (s *scan) path(ctx context.Context, r *roots.Roots, path, only string) error {
 	w := &walker{ctx: ctx, visit: func(f file) error {
-		if !doublestar.MatchUnvalidated(only, f.rel) || s.leave != nil && s.leave(f.shown) {
+		if !doublestar.MatchUnvalidated(only, f.rel) || s.leave != nil && s.leave(f.rel) {
 			return nil
 		}
 		in, _, err := f.in.File(f.name)

@@ -34,7 +34,7 @@ func ruleOf(line string, depth int) (rule, bool) {
 	line, r.folders = strings.CutSuffix(line, "/")
 	r.named = !strings.Contains(line, "/")
 	line = strings.TrimPrefix(line, "/")
-	r.glob = wild(line)
+	r.glob = wild(line, r.named)
 	return r, line != "" && doublestar.ValidatePattern(r.glob)
 }
 
@@ -45,11 +45,15 @@ func escaped(s string, i int) bool {
 }
 
 // wild gives a glob of git the form doublestar reads: to git braces are characters like any other, a bracket may open with the one that
-// would close it, classes have names, and stars in a row cross folders only between slashes.
-func wild(glob string) string {
+// would close it, classes have names, and stars in a row cross folders only between slashes, or where they are a path's first wildcard: git
+// compares what stands before that by itself, and takes what is left for the beginning.
+func wild(glob string, named bool) string {
 	var b strings.Builder
+	first := !named
 	for i := 0; i < len(glob); i++ {
-		switch c := glob[i]; c {
+		c, leads := glob[i], first
+		first = first && c != '*' && c != '?' && c != '[' && c != '\\'
+		switch c {
 		case '\\':
 			b.WriteByte(c)
 			if i++; i < len(glob) {
@@ -68,6 +72,10 @@ func wild(glob string) string {
 			stars := len(glob[i:]) - len(strings.TrimLeft(glob[i:], "*"))
 			end := i + stars
 			switch whole := (i == 0 || glob[i-1] == '/') && (end == len(glob) || glob[end] == '/'); {
+			case stars > 1 && !whole && leads && (end == len(glob) || glob[end] == '/'):
+				var form string
+				form, end = leading(glob, i)
+				b.WriteString(form)
 			case stars == 1 || !whole:
 				b.WriteString("*")
 			case end == len(glob): // "a/**" is what lies below a; doublestar would match a itself
@@ -81,6 +89,22 @@ func wild(glob string) string {
 		}
 	}
 	return b.String()
+}
+
+// leading is what stars in a row at i, and such behind them, stand for where they are the first wildcard, and where they end: folders and the
+// beginning of a name, or everything.
+func leading(glob string, i int) (form string, end int) {
+	for {
+		rest := strings.TrimLeft(glob[i:], "*")
+		switch stars := len(glob) - i - len(rest); {
+		case stars > 1 && rest == "":
+			return "{*,*/**}", len(glob)
+		case stars > 1 && rest[0] == '/':
+			i += stars + 1
+		default:
+			return "{,*/**/}", i
+		}
+	}
 }
 
 var classes = strings.NewReplacer(

@@ -34,7 +34,7 @@ type match struct {
 
 // scan is one grep under way.
 type scan struct {
-	leave     func(path string) bool // files that are left out; nil for none
+	leave     func(rel string) bool // files that are left out, by their path from where the walk started; nil for none
 	re        *regexp.Regexp
 	program   int // instructions
 	in        *bufio.Reader

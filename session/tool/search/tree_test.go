@@ -153,14 +153,15 @@ func TestMoreThanMaxResultsIsSaid(t *testing.T) {
 
 func TestIgnoredFilesAreLeftOutAsGitDoes(t *testing.T) {
 	root := tree(t, map[string]string{
-		".gitignore": "\uFEFF# comment\n*.log\n!keep.log\n/build/\nnode_modules/\ntmp/**\n!tmp/kept\nwith space \r\n\\#odd\ndocs/*.html\n",
+		".gitignore": "\uFEFF# comment\n*.log\n!keep.log\n/build/\nnode_modules/\ntmp/**\n!tmp/kept\nwith space \r\n\\#odd\ndocs/*.html\nq**/*\n/v**/t\n/w**/**/**\n",
 		"a.log":      "x", "keep.log": "x", "build/out": "x", "src/build/in": "x", "node_modules/m/i.js": "x", "src/node_modules/n.js": "x", "tmp/gone": "x", "tmp/kept": "x",
 		"with space": "x", "#odd": "x", "docs/i.html": "x", "docs/sub/i.html": "x",
 		"sub/.gitignore": "*.txt\n!/deep/\n", "sub/a.txt": "x", "sub/deep/b.txt": "x", "sub/c.md": "x", "top.txt": "x",
+		"quiet": "x", "vt": "x", "v1/a/t": "x", "v1/a/u": "x", "w1": "x", // stars behind a name, as git takes them
 		".git/info/exclude": "secret-*\n", "secret-1": "x", "sub/secret-2": "x",
 	})
 	want := []string{
-		".gitignore", "docs/sub/i.html", "keep.log", "src/build/in", "sub/.gitignore", "sub/c.md", "tmp/kept", "top.txt",
+		".gitignore", "docs/sub/i.html", "keep.log", "src/build/in", "sub/.gitignore", "sub/c.md", "tmp/kept", "top.txt", "v1/a/u",
 	}
 	same(t, "glob", globbed(t, root, args{"pattern": "**"}), want...)
 	var files []string

@@ -174,6 +174,21 @@ func (k *call) inspect(f func(v *session.View)) {
 	})
 }
 
+// recall is inspect with the messages of the session.
+func (k *call) recall(f func(v *session.Recalled)) {
+	k.with(func(s *session.Session) {
+		if !s.Recall(func(v *session.Recalled, err error) {
+			if err != nil {
+				k.fail(err)
+				return
+			}
+			f(v)
+		}) {
+			k.fail(rindv2.SessionNotFound(s.ID))
+		}
+	})
+}
+
 func panicError(value any, stack []byte) error {
 	return fmt.Errorf("panic in a method: %v\n%s", value, stack)
 }
@@ -205,15 +220,11 @@ func (c *Conn) makeCurrent(s *session.Session) {
 }
 
 // info builds session info. Runs on the session's goroutine.
-func (c *Conn) info(v *session.View) (rindv2.SessionInfo, error) {
-	preview, err := v.ResumePreview()
-	if err != nil {
-		return rindv2.SessionInfo{}, err
-	}
+func (c *Conn) info(v *session.Recalled) rindv2.SessionInfo {
 	i := rindv2.SessionInfo{
 		SessionID: v.Session.ID, Draft: v.Draft, Model: v.Sel.Model, Provider: v.Sel.Provider, ReasoningEffort: v.Sel.Effort, ApprovalMode: v.Sel.Mode,
-		WorkspaceRoot: v.Workspace, SessionType: "standalone_project", Goal: v.Goal, Usage: v.Stats, MessageCount: v.Messages, Title: title(v),
-		UpdatedAt: updated(v), ResumePreview: preview,
+		WorkspaceRoot: v.Workspace, SessionType: "standalone_project", Goal: v.Goal, Usage: v.Stats, MessageCount: v.Messages, Title: title(v.View),
+		UpdatedAt: updated(v.View), ResumePreview: v.ResumePreview(),
 	}
 	if v.Parent != "" {
 		p := string(v.Parent)
@@ -225,7 +236,7 @@ func (c *Conn) info(v *session.View) (rindv2.SessionInfo, error) {
 	if lt := v.Live(c.knowsApprovals()); lt != nil {
 		i.LiveTurn = lt
 	}
-	return i, nil
+	return i
 }
 
 func title(v *session.View) string {
@@ -267,15 +278,16 @@ func initialize(k *call, p *rindv2.InitializeParams) {
 	if s != nil {
 		lost = s.ID
 	}
-	if s == nil || !s.Inspect(func(v *session.View) {
+	if s == nil || !s.Recall(func(v *session.Recalled, err error) {
 		defer close(done)
-		res, err := c.initialized(v)
-		if err == nil {
-			c.mu.Lock()
-			c.ready = true
-			c.mu.Unlock()
+		if err != nil {
+			k.fail(err)
+			return
 		}
-		k.settle(res, err)
+		c.mu.Lock()
+		c.ready = true
+		c.mu.Unlock()
+		k.ok(c.initialized(v))
 	}) {
 		k.fail(rindv2.SessionNotFound(lost))
 		return
@@ -296,15 +308,12 @@ func (c *Conn) first() (*session.Session, error) {
 	return cfg.Sessions.Draft(ctx, session.DraftOptions{Workspace: cfg.Workspace})
 }
 
-func (c *Conn) initialized(v *session.View) (rindv2.Initialize, error) {
-	i, err := c.info(v)
-	if err != nil {
-		return rindv2.Initialize{}, err
-	}
+func (c *Conn) initialized(v *session.Recalled) rindv2.Initialize {
+	i := c.info(v)
 	return rindv2.Initialize{
 		SessionID: i.SessionID, Draft: i.Draft, Model: i.Model, Provider: i.Provider, ReasoningEffort: i.ReasoningEffort, BaseURL: c.d.cfg.Setup().BaseURL,
 		WorkspaceRoot: i.WorkspaceRoot, ApprovalMode: i.ApprovalMode, Version: c.d.cfg.Version, ProtocolVersion: "2", Capabilities: capabilities,
 		Methods: methodNames(), ResumePreview: i.ResumePreview, HasRindDoc: c.d.cfg.HasDoc(i.WorkspaceRoot), Title: i.Title, UpdatedAt: i.UpdatedAt,
 		MessageCount: i.MessageCount, TurnState: i.TurnState, LiveTurn: i.LiveTurn, Goal: i.Goal, Commands: commandList(), Providers: c.d.cfg.Providers(),
-	}, nil
+	}
 }

@@ -41,46 +41,51 @@ func replay(k *call, p *rindv2.ReplayParams) {
 	})
 }
 
+// taking takes from the state of a session, on its goroutine, what is to be answered; what it returns runs in the background, and what that
+// returns makes the result once the place is reached.
+type taking func(v *session.View, state rindv2.ReplayState) (func() (func(lastSequence int64) any, error), error)
+
 // snapshot takes the state of the request's session at one point of its log and answers there: what was told before the answer is in it,
-// what is told behind it is not. take runs on the session's goroutine; what it returns runs in the background, and what that returns
-// makes the result once the place is reached.
-func (k *call) snapshot(take func(v *session.View, state rindv2.ReplayState) (func() (func(lastSequence int64) any, error), error)) {
-	k.inspect(func(v *session.View) {
-		state := rindv2.ReplayState{
-			SessionID: v.Session.ID, Model: v.Sel.Model, Hosted: v.Hosted, Tasks: taskRecords(v), BackgroundWait: v.BackgroundWait(), HeadCursor: v.HeadCursor, TaskCursor: v.TaskCursor,
-		}
-		if ts := v.TurnState(); ts != nil {
-			state.TurnState = ts
-		}
-		if lt := v.Live(k.c.knowsApprovals()); lt != nil {
-			state.LiveTurn = lt
-		}
-		read, err := take(v, state)
-		if err != nil {
-			k.fail(err)
-			return
-		}
-		if !k.first() || k.req.ID == nil {
-			return
-		}
-		h := k.c.out.Hold(&outlet.Hold{Stream: string(v.Session.ID), Seq: v.Head, Exact: true, Wait: true, ID: string(k.req.ID)})
-		go func() {
-			result, err := func() (result func(int64) any, err error) {
-				defer func() {
-					if r := recover(); r != nil {
-						err = panicError(r, debug.Stack())
-					}
-				}()
-				return read()
-			}()
-			k.c.out.Ready(h, k.c.out.answer(func(seq int64) protocol.Reply {
-				if err != nil {
-					return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
+// what is told behind it is not.
+func (k *call) snapshot(take taking) {
+	k.inspect(func(v *session.View) { k.answerAt(v, take) })
+}
+
+func (k *call) answerAt(v *session.View, take taking) {
+	state := rindv2.ReplayState{
+		SessionID: v.Session.ID, Model: v.Sel.Model, Hosted: v.Hosted, Tasks: taskRecords(v), BackgroundWait: v.BackgroundWait(), HeadCursor: v.HeadCursor, TaskCursor: v.TaskCursor,
+	}
+	if ts := v.TurnState(); ts != nil {
+		state.TurnState = ts
+	}
+	if lt := v.Live(k.c.knowsApprovals()); lt != nil {
+		state.LiveTurn = lt
+	}
+	read, err := take(v, state)
+	if err != nil {
+		k.fail(err)
+		return
+	}
+	if !k.first() || k.req.ID == nil {
+		return
+	}
+	h := k.c.out.Hold(&outlet.Hold{Stream: string(v.Session.ID), Seq: v.Head, Exact: true, Wait: true, ID: string(k.req.ID)})
+	go func() {
+		result, err := func() (result func(int64) any, err error) {
+			defer func() {
+				if r := recover(); r != nil {
+					err = panicError(r, debug.Stack())
 				}
-				return protocol.Reply{ID: k.req.ID, Result: result(seq)}
-			}))
+			}()
+			return read()
 		}()
-	})
+		k.c.out.Ready(h, k.c.out.answer(func(seq int64) protocol.Reply {
+			if err != nil {
+				return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
+			}
+			return protocol.Reply{ID: k.req.ID, Result: result(seq)}
+		}))
+	}()
 }
 
 // events reads one page of durable events up to the snapshot.
@@ -159,18 +164,16 @@ func replayMessages(k *call, p *rindv2.ReplayParams) {
 	if p.End != nil {
 		end = *p.End
 	}
-	k.snapshot(func(v *session.View, state rindv2.ReplayState) (func() (func(int64) any, error), error) {
-		wire, err := v.Wire()
-		if err != nil {
-			return nil, err
-		}
-		wire = slice(wire, start, end)
-		return func() (func(int64) any, error) {
-			return func(seq int64) any {
-				state.AsOfSequence = seq
-				return rindv2.ReplayMessages{Messages: wire, ReplayState: state}
+	k.recall(func(v *session.Recalled) {
+		k.answerAt(v.View, func(_ *session.View, state rindv2.ReplayState) (func() (func(int64) any, error), error) {
+			wire := slice(v.Wire(), start, end)
+			return func() (func(int64) any, error) {
+				return func(seq int64) any {
+					state.AsOfSequence = seq
+					return rindv2.ReplayMessages{Messages: wire, ReplayState: state}
+				}, nil
 			}, nil
-		}, nil
+		})
 	})
 }
 

@@ -31,9 +31,12 @@ func (k *call) draft(o session.DraftOptions) {
 }
 
 func (k *call) answerInfo(s *session.Session) {
-	if !s.Inspect(func(v *session.View) {
-		i, err := k.c.info(v)
-		k.settle(i, err)
+	if !s.Recall(func(v *session.Recalled, err error) {
+		if err != nil {
+			k.fail(err)
+			return
+		}
+		k.ok(k.c.info(v))
 	}) {
 		k.fail(rindv2.SessionNotFound(s.ID))
 	}

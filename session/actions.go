@@ -105,33 +105,90 @@ func (s *Session) findAction(match func(*Action) bool) (*OpenTurn, *Action) {
 	return nil, nil
 }
 
+// answerOnce keeps further answers to an action away until done was called with what became of this one: it is in the log then, open still, or
+// somebody else's.
+func (s *Session) answerOnce(action string, done func(error)) func(error) {
+	s.answering[action] = true
+	return func(err error) {
+		delete(s.answering, action)
+		done(err)
+	}
+}
+
+// unanswerable answers whoever answers an action that waits for no answer: ActionAlreadyResolved when it has one, in turn, or in any turn where
+// that is not known (""); else missing.
+func (s *Session) unanswerable(turn TurnID, action string, missing error, done func(error)) {
+	already := protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
+	switch {
+	case s.answering[action]:
+		done(already)
+	case s.draft || len(action) != 32:
+		done(missing)
+	default:
+		fetch(s, func(ctx context.Context, store Store) (bool, error) {
+			return answeredBefore(ctx, store, s.ID, turn, action)
+		}, func(answered bool, err error) {
+			switch {
+			case err != nil:
+			case answered:
+				err = already
+			default:
+				err = missing
+			}
+			done(err)
+		})
+	}
+}
+
+// answeredBefore looks for the answer to an action in the log of a turn, or of the whole session.
+func answeredBefore(ctx context.Context, store Log, id SessionID, turn TurnID, action string) (bool, error) {
+	entries := readBack(ctx, store, id, protocol.ViewDurable)
+	if turn != "" {
+		entries = readTurn(ctx, store, turn)
+	}
+	for e, err := range entries {
+		if err != nil {
+			return false, err
+		}
+		if e.Kind != protocol.KindApprovalResolved && e.Kind != protocol.KindUserQuestionAnswered {
+			continue
+		}
+		switch b, _ := protocol.Decode(e); b := b.(type) {
+		case *protocol.ApprovalResolved:
+			if b.ActionID == action {
+				return true, nil
+			}
+		case *protocol.UserQuestionAnswered:
+			if b.More.ActionID == action {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
 // ResolveApproval answers an approval. done runs once the answer is on disk. ActionNotFound, ActionAlreadyResolved; an unknown
 // option is InvalidRequest and leaves the action open.
 func (s *Session) ResolveApproval(action, option string, done func(error)) {
 	if !s.post(func() { s.resolveApproval(action, option, done) }) {
-		done(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action))
+		done(errNoAction(action))
 	}
 }
 
+func errNoAction(action string) error {
+	return protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action)
+}
+
 func (s *Session) resolveApproval(action, option string, done func(error)) {
-	open, a := s.findAction(func(a *Action) bool { return a.ID == action && !a.Question })
-	if a == nil || s.answered[action] {
-		if s.answered[action] || s.resolvedBefore(action) {
-			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
-			return
-		}
-		done(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action))
+	find := func() (*OpenTurn, *Action) {
+		return s.findAction(func(a *Action) bool { return a.ID == action && !a.Question })
+	}
+	_, a := find()
+	if a == nil || s.answering[action] {
+		s.unanswerable("", action, errNoAction(action), done)
 		return
 	}
-	var chosen *protocol.Option
-	for i := range a.Approval.Options {
-		if a.Approval.Options[i].ID == option {
-			chosen = &a.Approval.Options[i]
-		}
-	}
-	if chosen == nil && option == "" && rejection(a.Approval.Options) == "" {
-		chosen = &protocol.Option{} // a hosted agent's request that cannot be refused is closed
-	}
+	chosen := chosenOption(a.Approval.Options, option)
 	if chosen == nil {
 		done(protocol.Errorf(protocol.InvalidRequest, "Unknown option_id: %s", option))
 		return
@@ -144,84 +201,74 @@ func (s *Session) resolveApproval(action, option string, done func(error)) {
 	case option == "":
 		b.Outcome = protocol.OutcomeCancelled
 	}
-	s.answered[action] = true
-	settled := done
-	done = func(err error) {
-		delete(s.answered, action) // it is in the log now, open still, or somebody else's
-		settled(err)
-	}
+	done = s.answerOnce(action, done)
 	resolve := func() {
-		if open, a = s.findAction(func(a *Action) bool { return a.ID == action && !a.Question }); a == nil {
+		open, a := find()
+		if a == nil {
 			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
 			return
 		}
 		s.resolve(open, a, b, answer{allowed: allowed, option: option}, letter{Op: "approval", Action: action, Option: option}, done)
 	}
-	if !strings.HasSuffix(chosen.Kind, "_always") || a.Approval.More.Rule == nil || s.all.cfg.Policy == nil {
+	rule := a.Approval.More.Rule
+	if !strings.HasSuffix(chosen.Kind, "_always") || rule == nil || s.all.cfg.Policy == nil {
 		resolve()
 		return
 	}
-	// The rule is down before the answer is, so that no crash leaves an answer without it; the store is not waited for here.
-	rule, workspace := a.Approval.More.Rule, s.next.Workspace
-	go func() {
-		if err := s.all.cfg.Policy.Remember(context.Background(), workspace, rule, allowed); err != nil {
+	// The rule is down before the answer is, so that no crash leaves an answer without it.
+	workspace, policy := s.next.Workspace, s.all.cfg.Policy
+	fetch(s, func(ctx context.Context, _ Store) (struct{}, error) {
+		return struct{}{}, policy.Remember(context.WithoutCancel(ctx), workspace, rule, allowed)
+	}, func(_ struct{}, err error) {
+		if err != nil {
 			s.log().Warn("remember consent", "session", s.ID, "err", err)
 		}
-		if !s.post(resolve) {
-			settled(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action))
-		}
-	}()
+		resolve()
+	})
 }
 
-// resolvedBefore looks for an approval's answer in the log.
-func (s *Session) resolvedBefore(action string) bool {
-	if s.draft || len(action) != 32 {
-		return false
+// chosenOption is the option an answer names; nil when there is none of that name. "" closes a request of a hosted agent that cannot be refused.
+func chosenOption(options []protocol.Option, id string) *protocol.Option {
+	for i := range options {
+		if options[i].ID == id {
+			return &options[i]
+		}
 	}
-	for before := Seq(0); ; {
-		page, err := s.all.cfg.Store.ReadBack(context.Background(), s.ID, before, 256, protocol.ViewDurable)
-		if err != nil {
-			return false
-		}
-		for i := range page {
-			if page[i].Kind != protocol.KindApprovalResolved {
-				continue
-			}
-			if b, err := protocol.Decode(&page[i]); err == nil && b.(*protocol.ApprovalResolved).ActionID == action {
-				return true
-			}
-		}
-		if len(page) < 256 {
-			return false
-		}
-		before = page[len(page)-1].Seq
+	if id == "" && rejection(options) == "" {
+		return &protocol.Option{}
 	}
+	return nil
 }
 
 // AnswerQuestion answers the question of a tool call; for older clients also an approval, by the label of an option. A label
 // that is none rejects once. QuestionNotFound when nothing is asked.
 func (s *Session) AnswerQuestion(callID, text string, done func(error)) {
-	none := protocol.Errorf(protocol.QuestionNotFound, "No pending user question.")
-	if !s.post(func() {
-		open, a := s.findAction(func(a *Action) bool { return a.CallID == callID })
-		switch {
-		case a == nil:
-			done(none)
-		case !a.Question:
-			option := rejection(a.Approval.Options)
-			for _, o := range a.Approval.Options {
-				if strings.EqualFold(strings.TrimSpace(text), o.Label) {
-					option = o.ID
-				}
+	if !s.post(func() { s.answerQuestion(callID, text, done) }) {
+		done(errNoQuestion())
+	}
+}
+
+func errNoQuestion() error {
+	return protocol.Errorf(protocol.QuestionNotFound, "No pending user question.")
+}
+
+func (s *Session) answerQuestion(callID, text string, done func(error)) {
+	open, a := s.findAction(func(a *Action) bool { return a.CallID == callID })
+	switch {
+	case a == nil || a.Question && s.answering[a.ID]:
+		done(errNoQuestion())
+	case a.Question:
+		b := &protocol.UserQuestionAnswered{ToolCallID: callID, Answer: strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))}
+		b.More.ActionID, b.More.By = a.ID, protocol.ByClient
+		s.resolve(open, a, b, answer{text: b.Answer}, letter{Op: "question", Action: callID, Answer: text}, s.answerOnce(a.ID, done))
+	default:
+		option := rejection(a.Approval.Options)
+		for _, o := range a.Approval.Options {
+			if strings.EqualFold(strings.TrimSpace(text), o.Label) {
+				option = o.ID
 			}
-			s.resolveApproval(a.ID, option, done)
-		default:
-			b := &protocol.UserQuestionAnswered{ToolCallID: callID, Answer: strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD"))}
-			b.More.ActionID, b.More.By = a.ID, protocol.ByClient
-			s.resolve(open, a, b, answer{text: b.Answer}, letter{Op: "question", Action: callID, Answer: text}, done)
 		}
-	}) {
-		done(none)
+		s.resolveApproval(a.ID, option, done)
 	}
 }
 
@@ -253,12 +300,12 @@ func (s *Session) resolve(open *OpenTurn, a *Action, b protocol.Body, got answer
 		}
 		now := s.next.turn(turn)
 		if now != nil && now.Parallel { // its provider is gone, and cannot wait
-			done(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", id))
+			done(errNoAction(id))
 			return
 		}
 		if now == nil || now.action(id) == nil {
 			if a.Question {
-				done(protocol.Errorf(protocol.QuestionNotFound, "No pending user question."))
+				done(errNoQuestion())
 			} else {
 				done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", id))
 			}

@@ -162,15 +162,12 @@ func (s *Session) terminal(t *OpenTurn, e *ending, dropped []string) protocol.Bo
 func (s *Session) write(e *ending, then func(Outcome, error)) {
 	s.withLease(func(err error) {
 		open := s.next.turn(e.turn)
-		if err == nil && open == nil {
-			var o Outcome
-			if o, err = s.outcomeOf(e.turn); err == nil { // another process closed it meanwhile
-				then(o, nil)
-				return
-			}
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			then(Outcome{}, err)
+			return
+		case open == nil: // another process closed it meanwhile
+			s.outcomeOf(e.turn, then)
 			return
 		}
 		bodies := s.closing(open, e)

@@ -427,14 +427,16 @@ func continuation(st *State, open *OpenTurn, items []*Item) string {
 func (s *Session) Compact(done func(Outcome, error)) *Prompt {
 	p := &Prompt{s: s, req: PromptRequest{compact: true}, done: []func(Outcome, error){done}}
 	if !s.post(func() {
-		switch {
-		case s.lane.busy():
-			p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Cannot compact context while a turn is active."))
-		case s.draft || s.next.FreshCompaction || s.next.Messages == 0:
-			p.finish(Outcome{}, protocol.Errorf(protocol.InvalidRequest, "Not enough messages to compact. Send a message first."))
-		default:
-			s.prompt(p)
-		}
+		s.door.enter(func() {
+			switch {
+			case s.lane.busy():
+				p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Cannot compact context while a turn is active."))
+			case s.draft || s.next.FreshCompaction || s.next.Messages == 0:
+				p.finish(Outcome{}, protocol.Errorf(protocol.InvalidRequest, "Not enough messages to compact. Send a message first."))
+			default:
+				s.admit(p)
+			}
+		})
 	}) {
 		done(Outcome{}, errGone(s.ID))
 	}

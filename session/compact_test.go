@@ -47,8 +47,7 @@ func TestAManualCompactionReplacesTheModelsViewAndNothingElse(t *testing.T) {
 		}
 		h.prompt(s, "first words")
 		h.prompt(s, "second words")
-		var before []session.Wire
-		h.view(s, func(v *session.View) { before, _ = v.Wire() })
+		before := h.wire(s)
 		o := compactNow(s)
 		if o.err != nil || o.Outcome.Outcome != session.OutcomeCompleted {
 			t.Fatalf("compact: %+v", o)
@@ -66,8 +65,7 @@ func TestAManualCompactionReplacesTheModelsViewAndNothingElse(t *testing.T) {
 		if again := compactNow(s); protocol.KindOf(again.err) != protocol.InvalidRequest {
 			t.Errorf("again at once: %+v", again)
 		}
-		var after []session.Wire
-		h.view(s, func(v *session.View) { after, _ = v.Wire() })
+		after := h.wire(s)
 		if fmt.Sprint(len(before)) != fmt.Sprint(len(after)) || *after[1].Content != "first words" {
 			t.Errorf("message mode had %d messages and has %d", len(before), len(after))
 		}
@@ -242,10 +240,8 @@ func TestAPromptThatComesWhenTheWindowIsFullStaysAsItWasSaid(t *testing.T) {
 		if got := texts(m.requests[2]); !strings.HasSuffix(got, "assistant: summary\nuser: and now something else\n") || strings.Contains(got, "words words") {
 			t.Errorf("the model was given\n%.600s", got)
 		}
-		h.view(s, func(v *session.View) {
-			if wire, err := v.Wire(); err != nil || len(wire) != 5 {
-				t.Errorf("%d messages, %v", len(wire), err)
-			}
-		})
+		if wire := h.wire(s); len(wire) != 5 {
+			t.Errorf("%d messages", len(wire))
+		}
 	})
 }

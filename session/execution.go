@@ -51,9 +51,9 @@ type executions struct {
 	placed    bool                         // the next execution of the serial lane has its place
 	asking    bool                         // it has asked for one
 	accepting map[string]*acceptance       // by key, not on disk yet
-	answered  map[string]bool              // actions whose answer is on its way to the log
 	setups    map[TurnID]*ExecutionRequest // of serial executions that have not started
 	pending   int                          // acceptances on their way to the log
+	adoption  door                         // shut while it is being found out what a dead process left in line: that comes first
 }
 
 type acceptance struct {
@@ -61,11 +61,8 @@ type acceptance struct {
 	done   []func(Accepted, error)
 }
 
-func (x *executions) init() {
-	if x.runs == nil {
-		x.runs, x.accepting, x.answered = map[TurnID]*besideRun{}, map[string]*acceptance{}, map[string]bool{}
-		x.setups = map[TurnID]*ExecutionRequest{}
-	}
+func newExecutions() executions {
+	return executions{runs: map[TurnID]*besideRun{}, accepting: map[string]*acceptance{}, setups: map[TurnID]*ExecutionRequest{}}
 }
 
 func (x *executions) busy() bool { return len(x.runs) > 0 || x.pending > 0 }
@@ -95,34 +92,47 @@ func (s *Session) Keep(ctx context.Context, metadata json.RawMessage) error {
 }
 
 func (s *Session) execute(req *ExecutionRequest, done func(Accepted, error)) {
-	s.exec.init()
+	s.door.enter(func() { s.admitExecution(req, done) })
+}
+
+// admitExecution looks the execution's idempotency key up, and accepts an execution that is new.
+func (s *Session) admitExecution(req *ExecutionRequest, done func(Accepted, error)) {
+	first := s.exec.accepting[req.Key]
 	switch {
 	case s.removed:
 		done(Accepted{}, errGone(s.ID))
-		return
-	case req.Key == "":
-	case s.exec.accepting[req.Key] != nil:
-		first := s.exec.accepting[req.Key]
-		if first.digest != req.Digest {
-			done(Accepted{}, errKeyConflict())
-			return
-		}
+	case req.Key == "" || first == nil && s.draft:
+		s.takeExecution(req, done)
+	case first == nil:
+		s.door.shut = true
+		s.replayed(req, func(a Accepted, err error) {
+			if errors.Is(err, ErrNotFound) {
+				s.takeExecution(req, done)
+			} else {
+				done(a, err)
+			}
+			s.door.open()
+		})
+	case first.digest != req.Digest:
+		done(Accepted{}, errKeyConflict())
+	default:
 		first.done = append(first.done, func(a Accepted, err error) {
 			a.Replayed = err == nil
 			done(a, err)
 		})
-		return
-	default:
-		if a, err := s.replayed(req); err != nil || a.Turn != "" {
-			done(a, err)
-			return
-		}
 	}
-	if s.stopping {
+}
+
+// takeExecution accepts a new execution.
+func (s *Session) takeExecution(req *ExecutionRequest, done func(Accepted, error)) {
+	switch {
+	case s.removed:
+		done(Accepted{}, errGone(s.ID))
+		return
+	case s.stopping:
 		done(Accepted{}, errStopping())
 		return
-	}
-	if s.inLine() >= maxInLine {
+	case s.inLine() >= maxInLine:
 		done(Accepted{}, protocol.Errorf(protocol.Overloaded, "Too many executions are queued"))
 		return
 	}
@@ -149,21 +159,20 @@ func errKeyConflict() error {
 	return protocol.Errorf(protocol.IdempotencyConflict, "Idempotency key was already used for a different request")
 }
 
-// replayed looks a key up; no turn when it is new.
-func (s *Session) replayed(req *ExecutionRequest) (Accepted, error) {
-	if s.draft {
-		return Accepted{}, nil
-	}
-	k, err := s.all.cfg.Store.Key(context.Background(), s.ID, portableKeys, req.Key)
-	switch {
-	case errors.Is(err, ErrNotFound):
-		return Accepted{}, nil
-	case err != nil:
-		return Accepted{}, s.all.storeError(err)
-	case k.Digest != req.Digest:
-		return Accepted{}, errKeyConflict()
-	}
-	return Accepted{Turn: k.Turn, Replayed: true}, nil
+// replayed looks for the execution a key was used for before; ErrNotFound when it is new.
+func (s *Session) replayed(req *ExecutionRequest, then func(Accepted, error)) {
+	fetch(s, func(ctx context.Context, store Store) (Key, error) {
+		return store.Key(ctx, s.ID, portableKeys, req.Key)
+	}, func(k Key, err error) {
+		switch {
+		case err != nil:
+			then(Accepted{}, err)
+		case k.Digest != req.Digest:
+			then(Accepted{}, errKeyConflict())
+		default:
+			then(Accepted{Turn: k.Turn, Replayed: true}, nil)
+		}
+	})
 }
 
 // inLine counts the executions that wait for their lane.
@@ -197,18 +206,16 @@ func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
 			return
 		}
 		if errors.Is(err, ErrKeyUsed) { // another process was first
-			a, rerr := s.replayed(req)
-			s.accepted(req, acc, a, rerr)
+			s.replayed(req, func(a Accepted, err error) { s.accepted(req, acc, a, err) })
 			return
 		}
 		if err != nil {
 			s.accepted(req, acc, Accepted{}, err)
 			return
 		}
-		if run == nil && !s.stopping {
-			s.enqueue(turn, req) // before the answer: whoever is answered may ask for the next one, which stands behind it
-		}
-		if run != nil {
+		if run == nil { // before the answer: whoever is answered may ask for the next one, which stands behind it
+			s.exec.adoption.enter(func() { s.enqueue(turn, req) })
+		} else {
 			go run.work()
 		}
 		e := &sent.entries[first]
@@ -229,7 +236,9 @@ func (s *Session) accepted(req *ExecutionRequest, acc *acceptance, a Accepted, e
 
 // enqueue puts an accepted execution in the line of its lane.
 func (s *Session) enqueue(turn TurnID, req *ExecutionRequest) {
-	s.exec.init()
+	if s.stopping { // it is in line in the log
+		return
+	}
 	if req.Runner != nil {
 		s.besideLine(turn, req)
 		return
@@ -251,18 +260,43 @@ func (s *Session) enqueue(turn TurnID, req *ExecutionRequest) {
 // startExecution starts an accepted turn on the serial lane.
 func (s *Session) startExecution(p *Prompt) {
 	turn := p.req.exec
-	open := s.next.turn(turn)
-	if open == nil || open.Cancel != nil { // cancelled while it waited
-		s.all.places.give()
-		p.finish(Outcome{Turn: turn, Outcome: OutcomeCancelled, Stop: stopCancelled}, nil)
-		s.startOver(nil)
-		s.nextPrompt()
+	if open := s.next.turn(turn); open == nil || open.Cancel != nil { // it was cancelled while it waited, if that can be stored
+		s.settled(func(error) {
+			if still := s.next.turn(turn); still != nil && still.Cancel == nil {
+				s.startExecution(p)
+				return
+			}
+			s.all.places.give()
+			delete(s.exec.setups, turn)
+			p.finish(Outcome{Turn: turn, Outcome: OutcomeCancelled, Stop: stopCancelled}, nil)
+			s.startOver(nil)
+			s.nextPrompt()
+		})
 		return
 	}
-	var limits *ExecutionLimits
-	var wrong error // what is wrong with the configuration fails the turn, not the request
-	sel := s.next.Sel
-	switch req := s.exec.setups[turn]; {
+	sel, limits, wrong := s.setup(s.exec.setups[turn])
+	msg, started := s.said(p.req.Input, sel)
+	t := newTurn(s, turn, p, sel)
+	t.limits, t.wrong = limits, wrong
+	t.hold()
+	ls := append(s.notices(turn), lines(turn, msg, started)...)
+	s.markHosted(sel, ls)
+	s.append(ls, func(_ Seq, err error) {
+		if err != nil {
+			t.drop(err)
+			s.notStarted(p, err)
+			return
+		}
+		delete(s.exec.setups, turn)
+		t.expire(s.all.now())
+		s.startOver(t)
+	})
+}
+
+// setup is what a serial execution is worked off with. wrong is what its configuration gets wrong: that fails the turn, not the request.
+func (s *Session) setup(req *ExecutionRequest) (sel Selection, limits *ExecutionLimits, wrong error) {
+	sel = s.next.Sel
+	switch {
 	case req == nil:
 	case req.Hosted != nil:
 		wrong = emptyConfig(req.Config)
@@ -273,106 +307,7 @@ func (s *Session) startExecution(p *Prompt) {
 		limits, wrong = ReadLimits(req.Config, req.Tools)
 		sel = limits.choose(sel)
 	}
-	delete(s.exec.setups, turn)
-	msg, started := s.said(p.req.Input, sel)
-	t := newTurn(s, turn, p, sel)
-	t.limits, t.wrong = limits, wrong
-	t.hold()
-	ls := append(s.notices(turn), lines(turn, msg, started)...)
-	s.markHosted(sel, ls)
-	s.appendKeyed(ls, nil, func(_ Seq, err error) {
-		if err != nil {
-			t.cancel(err)
-			t.leavePlace()
-			s.notStarted(p, err)
-			return
-		}
-		t.expire(s.all.now())
-		s.startOver(t)
-	})
-}
-
-func (s *Session) cancelExecution(turn TurnID, reason *string, done func(error)) {
-	s.exec.init()
-	open := s.openTurn(turn)
-	if open == nil {
-		s.settled(func(error) { done(nil) })
-		return
-	}
-	r := CancelRequest{Turn: turn, Surface: protocol.SurfacePortable}
-	if reason != nil {
-		r.Reason, r.Given = *reason, true
-	}
-	var once bool
-	answer := func(err error) {
-		if !once {
-			once = true
-			done(err)
-		}
-	}
-	s.watch(turn, func(Outcome) { answer(nil) })
-	s.cancel(r, func(err error) {
-		switch {
-		case err == nil:
-		case protocol.KindOf(err) == protocol.TurnNotActive: // its end is on disk, or on the way there, which the watch tells
-			s.settled(func(error) {
-				if s.shown.turn(turn) == nil {
-					answer(nil)
-				}
-			})
-		default:
-			answer(err)
-		}
-	})
-}
-
-// cancelLane takes a cancel that is not about the serial turn of this process; false when it is.
-func (s *Session) cancelLane(r CancelRequest, done func(error)) bool {
-	if r.Turn == "" {
-		return false
-	}
-	if run := s.exec.runs[r.Turn]; run != nil {
-		run.stop(r, done)
-		return true
-	}
-	open := s.next.turn(r.Turn)
-	if open == nil || open != s.next.Serial && !open.Parallel && s.lane.starting != nil && s.lane.starting.req.exec == r.Turn {
-		return false
-	}
-	if open == s.next.Serial {
-		return false
-	}
-	if p := s.lane.execution(r.Turn); p != nil {
-		s.lane.leave(p)
-		p.withdraw(stopCancelled)
-	}
-	delete(s.exec.setups, r.Turn)
-	s.withLease(func(err error) { // it stands in line, or its process is gone, or another one has it
-		if err != nil {
-			if protocol.KindOf(err) == protocol.SessionBusy {
-				s.sendLetter(letter{Op: "cancel", Turn: r.Turn, Reason: r.Reason, Given: r.Given, Surface: r.Surface}, done)
-				return
-			}
-			done(err)
-			return
-		}
-		open := s.next.turn(r.Turn)
-		e := &ending{turn: r.Turn, kind: endCancelled, cancel: cancelBody(r), dead: open != nil && open.Started}
-		s.endAside(e, func(err error) {
-			done(err)
-			s.nextPrompt()
-		})
-	})
-	return true
-}
-
-func cancelBody(r CancelRequest) *protocol.CancelRequested {
-	if r.Reason == "" {
-		r.Reason = protocol.ReasonUser
-	}
-	c := &protocol.CancelRequested{}
-	c.More.Reason, c.More.Given, c.More.Surface = r.Reason, r.Given, r.Surface
-	return c
+	return sel, limits, wrong
 }
 
 // endAside closes a turn that no goroutine of this process works on. The lease is held.

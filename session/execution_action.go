@@ -19,26 +19,26 @@ type ActionReply struct {
 var ErrReplyUnfit = errors.New("answer does not fit the action")
 
 func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
-	s.exec.init()
-	open := s.next.turn(turn)
-	if open == nil || open.action(action) == nil { // another process may have asked just now
-		s.refresh()
-		open = s.next.turn(turn)
+	if open := s.next.turn(turn); open == nil || open.action(action) == nil { // another process may have asked just now
+		s.refreshed(func() { s.answerAction(turn, action, reply, done) })
+		return
 	}
+	s.answerAction(turn, action, reply, done)
+}
+
+func (s *Session) answerAction(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
+	missing := protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action)
 	var a *Action
+	open := s.next.turn(turn)
 	if open != nil {
 		a = open.action(action)
 	}
-	if a == nil || s.answered[action] || s.exec.answered[action] {
-		if s.exec.answered[action] || s.answered[action] || s.answeredBefore(turn, action) {
-			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
-			return
-		}
-		done(protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action))
+	switch {
+	case a == nil || s.answering[action]:
+		s.unanswerable(turn, action, missing, done)
 		return
-	}
-	if open.Cancel != nil {
-		done(protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action)) // dead: its execution is being cancelled
+	case open.Cancel != nil: // its execution is being cancelled
+		done(missing)
 		return
 	}
 	r, err := reply()
@@ -46,54 +46,21 @@ func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply,
 		done(err)
 		return
 	}
-	option := ""
-	if !a.Question {
-		var ok bool
-		if option, ok = r.Option(a.Approval.Options); !ok {
-			done(ErrReplyUnfit)
-			return
-		}
-	}
-	s.exec.answered[action] = true
-	settled := func(err error) {
-		delete(s.exec.answered, action)
-		if k := protocol.KindOf(err); err != nil && k == protocol.QuestionNotFound {
-			err = protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
-		}
-		done(err)
-	}
 	if a.Question {
-		s.AnswerQuestion(a.CallID, r.Words, settled)
+		s.answerQuestion(a.CallID, r.Words, func(err error) {
+			if protocol.KindOf(err) == protocol.QuestionNotFound {
+				err = protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
+			}
+			done(err)
+		})
 		return
 	}
-	s.resolveApproval(action, option, settled)
-}
-
-// answeredBefore looks in the log of a turn for the answer a client gave to an action.
-func (s *Session) answeredBefore(turn TurnID, action string) bool {
-	for e, err := range readTurn(context.Background(), s.all.cfg.Store, turn) {
-		if err != nil {
-			return false
-		}
-		if e.Kind != protocol.KindApprovalResolved && e.Kind != protocol.KindUserQuestionAnswered {
-			continue
-		}
-		b, err := protocol.Decode(e)
-		if err != nil {
-			continue
-		}
-		switch b := b.(type) {
-		case *protocol.ApprovalResolved:
-			if b.ActionID == action {
-				return true
-			}
-		case *protocol.UserQuestionAnswered:
-			if b.More.ActionID == action {
-				return true
-			}
-		}
+	option, ok := r.Option(a.Approval.Options)
+	if !ok {
+		done(ErrReplyUnfit)
+		return
 	}
-	return false
+	s.resolveApproval(action, option, done)
 }
 
 // ActionAsk is what a provider asks a person.

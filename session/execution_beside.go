@@ -329,7 +329,7 @@ func (run *besideRun) stop(r CancelRequest, done func(error)) {
 		return
 	}
 	run.before = before
-	s.append(lines(run.turn, cancelBody(r)), func(_ Seq, err error) {
+	s.append(lines(run.turn, cancelBody(r, false)), func(_ Seq, err error) {
 		done(err)
 		if err != nil {
 			if run.stage.enter(run.before) && run.late != nil { // as if nobody had asked
@@ -403,7 +403,7 @@ func (s *Session) resolveBeside(turn TurnID, action string, b protocol.Body, got
 		return false
 	}
 	if run.stage != stageRunning {
-		done(protocol.Errorf(protocol.ActionNotFound, "No pending action: %s", action))
+		done(errNoAction(action))
 		return true
 	}
 	s.append(lines(turn, b), func(_ Seq, err error) {

@@ -108,34 +108,44 @@ func (l *ExecutionLimits) choose(sel Selection) Selection {
 	return sel
 }
 
-// expire ends the turn when its time is over, counted from its start.
+// expire ends the turn when its time is over, counted from its start. A clock that was set back since gives it no more than its time.
 func (t *Turn) expire(started time.Time) {
 	if l := t.limits; l != nil && l.Timeout > 0 {
-		t.expiry = t.s.after(max(0, l.Timeout-t.s.all.now().Sub(started)), func() { t.cancel(executionFault(l.TimeoutText)) })
+		left := l.Timeout - max(0, t.s.all.now().Sub(started))
+		t.expiry = t.s.after(max(0, left), func() { t.cancel(executionFault(l.TimeoutText)) })
 	}
 }
 
-// restrict gives a turn that goes on in another process the limits it was accepted with.
-func (t *Turn) restrict(open *OpenTurn) {
+// givenLimits are the limits an execution of the agent was accepted with, and what is wrong with them.
+type givenLimits struct {
+	limits *ExecutionLimits
+	wrong  error
+}
+
+// limitsOf finds the limits of a turn that goes on in another process; nil for one that has none.
+func (s *Session) limitsOf(open *OpenTurn, then func(*givenLimits)) {
 	if open.Surface != protocol.SurfacePortable || open.Parallel {
+		then(nil)
 		return
 	}
-	t.s.all.places.retake() // its answer lets it go on at once
-	t.hold()
-	page, err := t.s.all.cfg.Store.ReadTurn(context.Background(), t.ID, 0, 1)
-	if err != nil {
-		t.wrong = t.s.all.storeError(err)
-		return
-	}
-	var config json.RawMessage
-	if len(page) > 0 {
-		if b, err := protocol.Decode(&page[0]); err == nil {
-			if acc, ok := b.(*protocol.TurnAccepted); ok {
-				config = acc.More.Config
-			}
+	turn := open.ID
+	fetch(s, func(ctx context.Context, store Store) (acceptedAt, error) { return readAcceptance(ctx, store, turn) }, func(a acceptedAt, err error) {
+		g := &givenLimits{wrong: err}
+		if err == nil {
+			g.limits, g.wrong = ReadLimits(a.More.Config, nil)
 		}
+		then(g)
+	})
+}
+
+// restrict gives a turn that goes on in another process the limits it was accepted with, and a place: it lost its own with that process.
+func (t *Turn) restrict(open *OpenTurn, given *givenLimits) {
+	if given == nil {
+		return
 	}
-	t.limits, t.wrong = ReadLimits(config, nil)
+	t.s.all.places.retake() // it goes on at once
+	t.hold()
+	t.limits, t.wrong = given.limits, given.wrong
 	t.Selection = t.limits.choose(t.Selection)
 	t.expire(open.StartedAt)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"time"
 
@@ -78,7 +79,7 @@ type renewal struct {
 
 func (n *renewal) start() {
 	n.s.exec.pending--
-	if !n.s.stopping && n.s.next.turn(n.turn) != nil {
+	if n.s.next.turn(n.turn) != nil {
 		n.s.enqueue(n.turn, &n.req)
 	}
 	n.s.settleDown()
@@ -99,27 +100,25 @@ func (ss *Sessions) recoverSession(ctx context.Context, id SessionID, r *Recover
 	defer s.Close()
 	// Waited for to the end: what is found is to be started.
 	err = s.call(context.WithoutCancel(ctx), func(done func(error)) {
-		s.exec.init()
 		s.withLease(func(err error) {
 			if err != nil {
 				done(err)
 				return
 			}
-			var ends []*ending
-			if t := s.next.Serial; t != nil && s.lane.run == nil && t.Surface == protocol.SurfacePortable && !t.waiting() {
-				ends = append(ends, lostEnding(t, notStartedText))
-			}
-			lost, started := s.orphans(r)
-			again = started
-			s.endAll(append(ends, lost...), done)
+			s.orphans(r, func(lost []*ending, started []*renewal) {
+				if t := s.next.Serial; t != nil && s.lane.free() && t.Surface == protocol.SurfacePortable && !t.waiting() {
+					lost = append([]*ending{lostEnding(t, notStartedText)}, lost...)
+				}
+				again = started
+				s.endAll(lost, done)
+			})
 		})
 	})
 	return again, err
 }
 
-// orphans looks at the executions that no process works on, in the order of their acceptance: those that are to be closed, and those that
-// are to be started. The lease is held.
-func (s *Session) orphans(r *Recovery) (ends []*ending, again []*renewal) {
+// orphaned lists the executions that no process works on, in the order of their acceptance.
+func (s *Session) orphaned() []*OpenTurn {
 	var open []*OpenTurn
 	for id, t := range s.next.Parallel {
 		if s.exec.runs[id] == nil {
@@ -132,39 +131,63 @@ func (s *Session) orphans(r *Recovery) (ends []*ending, again []*renewal) {
 		}
 	}
 	slices.SortFunc(open, func(a, b *OpenTurn) int { return cmp.Compare(a.Accepted, b.Accepted) })
-	for _, t := range open {
-		if t.Started || t.Cancel != nil {
-			ends = append(ends, lostEnding(t, ""))
-			continue
+	return open
+}
+
+// orphans tells then of the executions that no process works on, in the order of their acceptance: those that are to be closed, and those that
+// are to be started. The lease is held.
+func (s *Session) orphans(r *Recovery, then func(ends []*ending, again []*renewal)) {
+	var turns []TurnID
+	for _, t := range s.orphaned() {
+		if !t.Started && t.Cancel == nil {
+			turns = append(turns, t.ID)
 		}
-		n, why := s.renew(t, r)
-		if n == nil {
-			ends = append(ends, lostEnding(t, why))
-			continue
-		}
-		s.exec.pending++
-		again = append(again, n)
 	}
-	return ends, again
+	fetch(s, func(ctx context.Context, store Store) (map[TurnID]acceptedAt, error) {
+		found := map[TurnID]acceptedAt{}
+		for _, turn := range turns {
+			if a, err := readAcceptance(ctx, store, turn); err == nil {
+				found[turn] = a
+			}
+		}
+		return found, nil
+	}, func(found map[TurnID]acceptedAt, _ error) {
+		var ends []*ending
+		var again []*renewal
+		for _, t := range s.orphaned() {
+			if t.Started || t.Cancel != nil {
+				ends = append(ends, lostEnding(t, ""))
+				continue
+			}
+			if !slices.Contains(turns, t.ID) {
+				continue // accepted since
+			}
+			n, why := s.renew(t.ID, found[t.ID], r)
+			if n == nil {
+				ends = append(ends, lostEnding(t, why))
+				continue
+			}
+			s.exec.pending++
+			again = append(again, n)
+		}
+		then(ends, again)
+	})
 }
 
 // adopt starts what another process that is gone left in line here, and closes what it left open, once those who waited for the lease had
 // their turn: one of them may have come to cancel or to answer it. The lease was just taken.
 func (s *Session) adopt() {
 	r := s.all.recovery.Load()
-	if r == nil || len(s.next.Queued) == 0 && len(s.next.Parallel) == 0 {
-		return
-	}
-	s.exec.init()
-	ends, again := s.orphans(r)
-	if len(ends) == 0 && len(again) == 0 {
+	if r == nil || len(s.orphaned()) == 0 {
 		return
 	}
 	s.exec.pending++
-	s.post(func() {
+	s.exec.adoption.shut = true
+	s.orphans(r, func(ends []*ending, again []*renewal) {
 		for _, n := range again {
 			n.start()
 		}
+		s.exec.adoption.open()
 		s.endAll(ends, func(error) {
 			s.exec.pending--
 			s.settleDown()
@@ -192,22 +215,39 @@ func (s *Session) endAll(ends []*ending, done func(error)) {
 	}
 }
 
-// renew makes the request of an execution that had only been accepted again; nil, and why not, when it is to be closed.
-func (s *Session) renew(t *OpenTurn, r *Recovery) (*renewal, string) {
-	page, err := s.all.cfg.Store.ReadTurn(context.Background(), t.ID, 0, 1)
-	if err != nil || len(page) == 0 || s.all.now().Sub(page[0].Time) > r.Within {
-		return nil, notStartedText
+// acceptedAt is the acceptance of an execution; a zero one was not found.
+type acceptedAt struct {
+	*protocol.TurnAccepted
+	time time.Time
+}
+
+// readAcceptance reads with what an execution was accepted.
+func readAcceptance(ctx context.Context, store Log, turn TurnID) (acceptedAt, error) {
+	page, err := store.ReadTurn(ctx, turn, 0, 1)
+	if err != nil {
+		return acceptedAt{}, err
+	}
+	if len(page) == 0 {
+		return acceptedAt{}, fmt.Errorf("%w: acceptance of %s", ErrNotFound, turn)
 	}
 	b, err := protocol.Decode(&page[0])
 	acc, ok := b.(*protocol.TurnAccepted)
 	if err != nil || !ok {
+		return acceptedAt{}, fmt.Errorf("%w: acceptance of %s", ErrCorrupt, turn)
+	}
+	return acceptedAt{acc, page[0].Time}, nil
+}
+
+// renew makes the request of an execution that had only been accepted again; nil, and why not, when it is to be closed.
+func (s *Session) renew(turn TurnID, a acceptedAt, r *Recovery) (*renewal, string) {
+	if a.TurnAccepted == nil || s.all.now().Sub(a.time) > r.Within {
 		return nil, notStartedText
 	}
-	req, ok := r.Request(acc.More.Provider, acc.More.Input, acc.More.Config, acc.More.Capabilities)
+	req, ok := r.Request(a.More.Provider, a.More.Input, a.More.Config, a.More.Capabilities)
 	if !ok {
-		return nil, "provider " + protocol.Prefix(acc.More.Provider, 200) + " is not available after restart"
+		return nil, "provider " + protocol.Prefix(a.More.Provider, 200) + " is not available after restart"
 	}
-	return &renewal{s: s, turn: t.ID, req: req, accepted: page[0].Time}, ""
+	return &renewal{s: s, turn: turn, req: req, accepted: a.time}, ""
 }
 
 // lostEnding is the end of a turn whose process is gone; why is told of one that had not started.

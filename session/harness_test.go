@@ -189,6 +189,15 @@ func (h *house) view(s *session.Session, f func(v *session.View)) {
 	}
 }
 
+// wire lists the messages of a session.
+func (h *house) wire(s *session.Session) (out []session.Wire) {
+	h.t.Helper()
+	if err := s.RecallNow(context.Background(), func(r *session.Recalled) { out = r.Wire() }); err != nil {
+		h.t.Fatal(err)
+	}
+	return out
+}
+
 // bubble runs f in a synctest bubble with one process on a store of its own.
 func bubble(t *testing.T, m *model, tools []session.Tool, f func(h *house)) {
 	t.Helper()

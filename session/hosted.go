@@ -235,7 +235,7 @@ func (ss *Sessions) Aside(id SessionID, after TurnID, run func(ctx context.Conte
 	}
 	p := &Prompt{s: s, req: PromptRequest{aside: run, after: after}, done: []func(Outcome, error){func(_ Outcome, err error) { done(err) }}}
 	if !s.post(func() {
-		if s.lane.busy() || s.stopping || s.removed || s.draft {
+		if s.lane.busy() || s.door.shut || s.stopping || s.removed || s.draft {
 			p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Another turn is running."))
 			return
 		}
@@ -334,12 +334,10 @@ func (t *Turn) Withdraw(callID string) {
 			return
 		}
 		for _, a := range open.Actions {
-			if a.CallID != callID || s.answered[a.ID] {
-				continue
+			if a.CallID == callID && !s.answering[a.ID] {
+				s.resolve(open, a, withdrawal(a), answer{}, letter{}, s.answerOnce(a.ID, func(error) {}))
+				return
 			}
-			s.answered[a.ID] = !a.Question
-			s.resolve(open, a, withdrawal(a), answer{}, letter{}, func(error) { delete(s.answered, a.ID) })
-			return
 		}
 	})
 }

@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
@@ -79,42 +81,82 @@ func readReply(out json.RawMessage) error {
 	return nil
 }
 
+// inbox is what the owner of a session knows of the letters to it. It belongs to the session's goroutine.
+type inbox struct {
+	reading bool           // the list of open letters is being read
+	rung    bool           // there may be more since
+	taken   map[int64]bool // letters being worked off; true: settled, and to be forgotten when a list that was read later is without them
+}
+
 // readInbox does what other processes ask of this one, the owner.
 func (s *Session) readInbox() {
-	open, err := s.all.cfg.Store.Open(context.Background(), s.ID)
-	if err != nil {
-		s.log().Warn("read inbox", "session", s.ID, "err", err)
+	if s.inbox.reading {
+		s.inbox.rung = true
 		return
 	}
-	for _, in := range open {
-		if s.reading[in.ID] {
+	s.inbox.reading, s.inbox.rung = true, false
+	fetch(s, func(ctx context.Context, store Store) ([]Letter, error) { return store.Open(ctx, s.ID) }, func(open []Letter, err error) {
+		s.inbox.reading = false
+		switch {
+		case err != nil:
+			s.log().Warn("read inbox", "session", s.ID, "err", err)
+		case s.lease.has(): // else they are to whoever has it
+			s.takeLetters(open)
+		}
+		if s.inbox.rung && s.lease.has() {
+			s.readInbox()
+		}
+	})
+}
+
+func (s *Session) takeLetters(open []Letter) {
+	in := &s.inbox
+	maps.DeleteFunc(in.taken, func(id int64, settled bool) bool {
+		return settled && !slices.ContainsFunc(open, func(l Letter) bool { return l.ID == id })
+	})
+	for _, l := range open {
+		if _, taken := in.taken[l.ID]; taken {
 			continue
 		}
-		s.reading[in.ID] = true
-		settle := func(err error) {
-			r := reply{}
+		if in.taken == nil {
+			in.taken = map[int64]bool{}
+		}
+		in.taken[l.ID] = false
+		s.open(l)
+	}
+}
+
+// open does what a letter asks, and settles it.
+func (s *Session) open(l Letter) {
+	settle := func(err error) {
+		r := reply{}
+		if err != nil {
+			r.Kind, r.Message = protocol.KindOf(err), messageOf(err)
+		}
+		fetch(s, func(ctx context.Context, store Store) (struct{}, error) {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), letterWait) // it is done: also at the end of the runtime
+			defer cancel()
+			return struct{}{}, store.Settle(ctx, l.ID, protocol.MustMarshal(r))
+		}, func(_ struct{}, err error) {
 			if err != nil {
-				r.Kind, r.Message = protocol.KindOf(err), messageOf(err)
-			}
-			if err := s.all.cfg.Store.Settle(context.Background(), in.ID, protocol.MustMarshal(r)); err != nil {
 				s.log().Warn("settle letter", "session", s.ID, "err", err)
 			}
-			delete(s.reading, in.ID)
-		}
-		var l letter
-		if err := json.Unmarshal(in.Body, &l); err != nil {
-			settle(protocol.Errorf(protocol.InvalidRequest, "letter: %v", err))
-			continue
-		}
-		switch l.Op {
-		case "cancel":
-			s.cancel(CancelRequest{Turn: l.Turn, Reason: l.Reason, Given: l.Given, Surface: l.Surface}, settle)
-		case "approval":
-			s.resolveApproval(l.Action, l.Option, settle)
-		case "question":
-			s.AnswerQuestion(l.Action, l.Answer, settle)
-		default:
-			settle(protocol.Errorf(protocol.UnsupportedOperation, "unknown letter %q", l.Op))
-		}
+			s.inbox.taken[l.ID] = true
+		})
+	}
+	var what letter
+	if err := json.Unmarshal(l.Body, &what); err != nil {
+		settle(protocol.Errorf(protocol.InvalidRequest, "letter: %v", err))
+		return
+	}
+	switch what.Op {
+	case "cancel":
+		s.cancel(CancelRequest{Turn: what.Turn, Reason: what.Reason, Given: what.Given, Surface: what.Surface}, settle)
+	case "approval":
+		s.resolveApproval(what.Action, what.Option, settle)
+	case "question":
+		s.answerQuestion(what.Action, what.Answer, settle)
+	default:
+		settle(protocol.Errorf(protocol.UnsupportedOperation, "unknown letter %q", what.Op))
 	}
 }

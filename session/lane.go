@@ -1,6 +1,9 @@
 package session
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // maxWaiting bounds the editor prompts that wait for a session's serial lane (docs/protocol/rind-v2.md section 7.1).
 const maxWaiting = 8
@@ -53,6 +56,12 @@ func (l *lane) over(t *Turn) {
 // join puts a prompt at the end of the line.
 func (l *lane) join(p *Prompt) {
 	l.line = append(l.line, p)
+	l.tell()
+}
+
+// rejoin puts a prompt that could not start back to the head of the line.
+func (l *lane) rejoin(p *Prompt) {
+	l.line = slices.Insert(slices.Clone(l.line), 0, p)
 	l.tell()
 }
 
@@ -135,8 +144,16 @@ func (p *Prompt) restarts() bool {
 	return p.turn == nil && p.req.exec == "" && p.req.aside == nil && !p.req.task && !p.req.goal
 }
 
-// notStarted answers a prompt whose turn could not be started.
+// notStarted answers a prompt whose turn could not be started. An execution is accepted already: it stays at the head of the line, and is tried
+// again in a moment.
 func (s *Session) notStarted(p *Prompt, err error) {
+	if p.req.exec != "" && !s.stopping && !s.removed {
+		s.log().Warn("execution did not start", "session", s.ID, "turn", p.req.exec, "err", err)
+		s.lane.rejoin(p)
+		s.startOver(nil)
+		s.after(time.Second, s.nextPrompt)
+		return
+	}
 	p.finish(Outcome{}, err)
 	s.startOver(nil)
 	s.nextPrompt()

@@ -239,10 +239,6 @@ func (s *Session) settleDown() {
 	if s.busy() || s.lease.granting {
 		return
 	}
-	for _, f := range s.onQuiet {
-		f()
-	}
-	s.onQuiet = nil
 	if s.lease.has() {
 		s.giveBack(s.lease.held)
 	}

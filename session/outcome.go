@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -62,13 +63,25 @@ func outcome(turn TurnID, terminal protocol.Body) Outcome {
 	return Outcome{Turn: turn}
 }
 
-// outcomeOf reads how a turn ended from its terminal.
-func (s *Session) outcomeOf(turn TurnID) (Outcome, error) {
+// outcomeOf tells then how a turn ended.
+func (s *Session) outcomeOf(turn TurnID, then func(Outcome, error)) {
+	fetch(s, func(ctx context.Context, store Store) (Outcome, error) { return readOutcome(ctx, store, turn) }, func(o Outcome, err error) {
+		if errors.Is(err, errNoTerminal) {
+			err = s.all.internal(err)
+		}
+		then(o, err)
+	})
+}
+
+var errNoTerminal = errors.New("turn has no terminal")
+
+// readOutcome reads how a turn ended from its terminal.
+func readOutcome(ctx context.Context, store Log, turn TurnID) (Outcome, error) {
 	var last *Entry
 	answer := ""
-	for e, err := range readTurn(context.Background(), s.all.cfg.Store, turn) {
+	for e, err := range readTurn(ctx, store, turn) {
 		if err != nil {
-			return Outcome{}, s.all.storeError(err)
+			return Outcome{}, err
 		}
 		if e.Kind == protocol.KindAssistantMessageCompleted {
 			if b, err := protocol.Decode(e); err == nil {
@@ -78,11 +91,11 @@ func (s *Session) outcomeOf(turn TurnID) (Outcome, error) {
 		last = e
 	}
 	if last == nil || !last.Kind.Info().Terminal {
-		return Outcome{}, s.all.internal(errors.New("turn " + string(turn) + " has a key but no terminal"))
+		return Outcome{}, fmt.Errorf("%w: %s", errNoTerminal, turn)
 	}
 	b, err := protocol.Decode(last)
 	if err != nil {
-		return Outcome{}, s.all.storeError(errors.Join(ErrCorrupt, err))
+		return Outcome{}, errors.Join(ErrCorrupt, err)
 	}
 	o := outcome(turn, b)
 	o.Seq, o.Answer = last.Seq, answer
@@ -106,10 +119,11 @@ func (s *Session) wakeWatchers() {
 		if s.shown.turn(turn) != nil {
 			continue
 		}
-		o, err := s.outcomeOf(turn)
-		if err != nil {
-			o = Outcome{Turn: turn, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: string(protocol.KindOf(err)), Message: messageOf(err)}}
-		}
-		s.tellWatchers(o)
+		s.outcomeOf(turn, func(o Outcome, err error) {
+			if err != nil {
+				o = Outcome{Turn: turn, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: string(protocol.KindOf(err)), Message: messageOf(err)}}
+			}
+			s.tellWatchers(o)
+		})
 	}
 }

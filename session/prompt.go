@@ -40,6 +40,7 @@ type Prompt struct {
 	scope    string
 	done     []func(Outcome, error)
 	position int
+	atDoor   bool // not taken yet: its key is being looked up, or that of one before it
 	turn     *Turn
 	ended    bool
 }
@@ -66,9 +67,9 @@ func (p *Prompt) finish(o Outcome, err error) {
 	if p.ended {
 		return
 	}
-	p.ended = true
-	if p.req.Key != "" && p.s.keyed[p.req.Key] == p {
-		delete(p.s.keyed, p.req.Key)
+	p.ended, p.atDoor = true, false
+	if p.s.keyed[p.key()] == p {
+		delete(p.s.keyed, p.key())
 	}
 	o.Scope = p.scope
 	for _, f := range p.done {
@@ -81,15 +82,64 @@ func (p *Prompt) withdraw(stop string) {
 	p.finish(Outcome{Outcome: OutcomeCancelled, Stop: stop}, nil)
 }
 
+// surfaceKey is an idempotency key: those of other surfaces are apart.
+type surfaceKey struct{ surface, key string }
+
+func (p *Prompt) key() surfaceKey { return surfaceKey{p.req.Surface, p.req.Key} }
+
 func (s *Session) prompt(p *Prompt) {
+	p.atDoor = true
+	s.door.enter(func() { s.admit(p) })
+}
+
+// admit looks the prompt's idempotency key up, and starts a prompt that is new.
+func (s *Session) admit(p *Prompt) {
+	conflict := protocol.Errorf(protocol.IdempotencyConflict, "idempotency_key was already used with different parameters.")
+	first := s.keyed[p.key()]
+	switch {
+	case s.refused(p):
+	case p.req.Key == "" || first == nil && s.draft:
+		s.take(p)
+	case first != nil && first.req.Digest != p.req.Digest:
+		p.finish(Outcome{}, conflict)
+	case first != nil:
+		p.atDoor = false
+		first.done = append(first.done, p.done...)
+	default:
+		s.door.shut = true
+		fetch(s, func(ctx context.Context, store Store) (Key, error) {
+			return store.Key(ctx, s.ID, p.req.Surface, p.req.Key)
+		}, func(k Key, err error) {
+			switch {
+			case s.refused(p):
+			case errors.Is(err, ErrNotFound):
+				s.take(p)
+			case err != nil:
+				p.finish(Outcome{}, err)
+			case k.Digest != p.req.Digest:
+				p.finish(Outcome{}, conflict)
+			default:
+				s.again(p, k.Turn)
+			}
+			s.door.open()
+		})
+	}
+}
+
+// refused answers a prompt that cannot be worked off here; also one that was withdrawn at the door is none any more.
+func (s *Session) refused(p *Prompt) bool {
 	switch {
 	case s.removed:
 		p.finish(Outcome{}, errGone(s.ID))
-		return
 	case s.stopping:
 		p.finish(Outcome{}, errStopping())
-		return
 	}
+	return p.ended
+}
+
+// take starts a new prompt, or puts it in line.
+func (s *Session) take(p *Prompt) {
+	p.atDoor = false
 	if p.req.Scope {
 		if s.scopeOpen() {
 			p.finish(Outcome{}, protocol.Errorf(protocol.SessionBusy, "A request is already active for this session."))
@@ -97,71 +147,39 @@ func (s *Session) prompt(p *Prompt) {
 		}
 		p.scope = s.all.cfg.IDs.Hex32()
 	}
-	if p.req.Key != "" && s.repeated(p) {
-		return
+	if p.req.Key != "" {
+		s.keyed[p.key()] = p
 	}
-	if p.req.Goal && s.next.activeGoal() == nil {
+	switch {
+	case p.req.Goal && s.next.activeGoal() == nil:
 		p.finish(Outcome{}, errNoGoal())
-		return
-	}
-	if p.req.Resume {
+	case p.req.Resume:
 		s.resume(p)
-		return
-	}
-	if !s.lane.free() || len(s.lane.line) > 0 && !s.waitsForAnswer() {
-		if s.lane.editors() >= maxWaiting {
-			p.finish(Outcome{}, protocol.Errorf(protocol.SessionBusy, "Too many prompts are waiting for this session (maximum %d).", maxWaiting))
-			return
-		}
+	case s.lane.free() && (len(s.lane.line) == 0 || s.waitsForAnswer()):
+		s.begin(p)
+	case s.lane.editors() >= maxWaiting:
+		p.finish(Outcome{}, protocol.Errorf(protocol.SessionBusy, "Too many prompts are waiting for this session (maximum %d).", maxWaiting))
+	default:
 		s.lane.join(p)
 		s.hurryAside()
-		return
 	}
-	s.begin(p)
-}
-
-// repeated answers a prompt whose idempotency key is known; false when it is new.
-func (s *Session) repeated(p *Prompt) bool {
-	conflict := protocol.Errorf(protocol.IdempotencyConflict, "idempotency_key was already used with different parameters.")
-	if first := s.keyed[p.req.Key]; first != nil {
-		if first.req.Digest != p.req.Digest || first.req.Surface != p.req.Surface {
-			p.finish(Outcome{}, conflict)
-		} else {
-			first.done = append(first.done, p.done...)
-		}
-		return true
-	}
-	if !s.draft {
-		k, err := s.all.cfg.Store.Key(context.Background(), s.ID, p.req.Surface, p.req.Key)
-		switch {
-		case errors.Is(err, ErrNotFound):
-		case err != nil:
-			p.finish(Outcome{}, s.all.storeError(err))
-			return true
-		case k.Digest != p.req.Digest:
-			p.finish(Outcome{}, conflict)
-			return true
-		default:
-			s.again(p, k.Turn)
-			return true
-		}
-	}
-	s.keyed[p.req.Key] = p
-	return false
 }
 
 // again answers a prompt whose turn was accepted before: its outcome, waiting for it, or going on with it after a crash.
 func (s *Session) again(p *Prompt, turn TurnID) {
+	p.atDoor = false
 	if s.lane.starting != nil { // it may close that turn
 		s.lane.later(func() { s.again(p, turn) })
 		return
 	}
+	if p.req.Scope && p.scope == "" {
+		p.scope = s.all.cfg.IDs.Hex32()
+	}
 	if open := s.next.Serial; open != nil && open.ID == turn {
-		s.resumeTurn(p, open)
+		s.resumeTurn(p, turn)
 		return
 	}
-	o, err := s.outcomeOf(turn)
-	p.finish(o, err)
+	s.outcomeOf(turn, p.finish)
 }
 
 // Withdraw takes a waiting prompt back, or cancels its turn. done gets TurnNotActive when it has ended.
@@ -179,6 +197,9 @@ func (s *Session) withdraw(p *Prompt, reason string, done func(error)) {
 		done(nil)
 	case p.ended:
 		done(errNoTurn())
+	case p.atDoor:
+		p.withdraw(stopCancelled)
+		done(nil)
 	case s.lane.starting == p:
 		s.lane.later(func() { s.withdraw(p, reason, done) })
 	case s.scope.prompt == p && s.lane.free():
@@ -196,7 +217,7 @@ func (s *Session) withdraw(p *Prompt, reason string, done func(error)) {
 // WithdrawWaiting takes the prompts of a connection that ended back, when they have not started.
 func (p *Prompt) WithdrawWaiting() {
 	p.s.post(func() {
-		if slices.Contains(p.s.lane.line, p) {
+		if p.atDoor || slices.Contains(p.s.lane.line, p) {
 			p.s.withdraw(p, protocol.ReasonUser, func(error) {})
 		}
 	})

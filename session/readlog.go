@@ -24,6 +24,12 @@ func readTurn(ctx context.Context, store Log, turn TurnID) iter.Seq2[*Entry, err
 	})
 }
 
+// readBack yields the entries of a view, newest first, as readLog does.
+func readBack(ctx context.Context, store Log, id SessionID, v protocol.View) iter.Seq2[*Entry, error] {
+	before := Seq(0)
+	return readPages(func() ([]Entry, error) { return store.ReadBack(ctx, id, before, readPage, v) }, func(last *Entry) { before = last.Seq })
+}
+
 // readPages yields what read returns until that is no full page; passed is told the last entry of each.
 func readPages(read func() ([]Entry, error), passed func(last *Entry)) iter.Seq2[*Entry, error] {
 	return func(yield func(*Entry, error) bool) {

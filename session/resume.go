@@ -21,19 +21,14 @@ func (s *Session) resume(p *Prompt) {
 			s.notStarted(p, err)
 			return
 		}
-		s.lane.starting = nil
-		s.resumeTurn(p, open)
+		s.goOn(p, open.ID)
 	})
 }
 
-// resumeTurn goes on with an open turn, or waits with it for its answer.
-func (s *Session) resumeTurn(p *Prompt, open *OpenTurn) {
-	if s.lane.run != nil && s.lane.run.ID == open.ID || open.waiting() {
-		s.watch(open.ID, func(o Outcome) { p.finish(o, nil) })
-		if s.lane.run == nil {
-			s.startOver(nil)
-			s.settleDown()
-		}
+// resumeTurn goes on with an open turn, or waits with it for its answer. Nothing is being started.
+func (s *Session) resumeTurn(p *Prompt, turn TurnID) {
+	if s.lane.run != nil || s.next.Serial.waiting() {
+		s.watch(turn, func(o Outcome) { p.finish(o, nil) })
 		return
 	}
 	s.lane.start(p)
@@ -42,40 +37,44 @@ func (s *Session) resumeTurn(p *Prompt, open *OpenTurn) {
 			s.notStarted(p, err)
 			return
 		}
-		if open = s.next.Serial; open == nil {
-			s.lane.starting = nil
-			s.again(p, p.lastTurn(s))
-			s.startOver(nil)
-			return
-		}
-		if open.Cancel != nil || s.unsettled != nil || open.Hosted {
-			turn := open.ID
-			s.settleOpen(nil, func(err error) {
-				if err != nil {
-					s.notStarted(p, err)
-					return
-				}
-				s.startOver(nil)
-				o, err := s.outcomeOf(turn)
-				p.finish(o, err)
-				s.nextPrompt()
-			})
-			return
-		}
-		s.continueTurn(p, open)
+		s.goOn(p, turn)
 	})
 }
 
-// lastTurn names the turn a resumption was meant for when it ended meanwhile.
-func (p *Prompt) lastTurn(s *Session) TurnID {
-	if s.next.Last != nil {
-		return s.next.Last.Turn
+// goOn goes on with a turn that is no process's: p is being started for it, and the lease is held.
+func (s *Session) goOn(p *Prompt, turn TurnID) {
+	open := s.next.Serial
+	switch {
+	case open == nil || open.ID != turn: // it ended while the lease was being taken
+		s.outcomeOf(turn, p.finish)
+		s.startOver(nil)
+		s.nextPrompt()
+	case open.waiting():
+		s.watch(turn, func(o Outcome) { p.finish(o, nil) })
+		s.startOver(nil)
+		s.nextPrompt()
+	case open.Cancel != nil || s.unsettled != nil || open.Hosted:
+		s.settleOpen(nil, func(err error) {
+			if err != nil {
+				s.notStarted(p, err)
+				return
+			}
+			s.outcomeOf(turn, p.finish)
+			s.startOver(nil)
+			s.nextPrompt()
+		})
+	default:
+		s.limitsOf(open, func(given *givenLimits) { s.continueTurn(p, turn, given) })
 	}
-	return ""
 }
 
 // continueTurn starts another attempt at an interrupted turn (docs/protocol/rind-v2.md section 7.4).
-func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
+func (s *Session) continueTurn(p *Prompt, turn TurnID, given *givenLimits) {
+	open := s.next.turn(turn)
+	if open == nil {
+		s.goOn(p, turn)
+		return
+	}
 	started := &protocol.TurnStarted{Operation: open.Operation, Origin: protocol.OriginResume, UserMessageID: open.UserMessageID}
 	started.More.Attempt = open.Attempts + 1
 	bodies := append([]protocol.Body{started}, s.openText(open)...)
@@ -86,13 +85,13 @@ func (s *Session) continueTurn(p *Prompt, open *OpenTurn) {
 		bodies = append(bodies, s.closeCall(open, c, &ending{dead: true}))
 	}
 	t := newTurn(s, open.ID, p, s.next.Sel)
-	t.gather.message, t.transient = "", open.Transient
-	t.restrict(open)
+	t.transient = open.Transient
+	t.restrict(open, given)
 	ls := lines(open.ID, bodies...)
 	s.stampRoots(ls)
 	s.append(ls, func(_ Seq, err error) {
 		if err != nil {
-			t.cancel(err)
+			t.drop(err)
 			s.notStarted(p, err)
 			return
 		}
@@ -105,8 +104,18 @@ func (s *Session) revive(open *OpenTurn) {
 	if !s.lane.free() {
 		return
 	}
-	t := newTurn(s, open.ID, nil, s.next.Sel)
-	t.transient = open.Transient
-	t.restrict(open)
-	s.startOver(t)
+	turn := open.ID
+	s.lane.start(&Prompt{s: s}) // nobody waits for its answer: it keeps the lane
+	s.limitsOf(open, func(given *givenLimits) {
+		open := s.next.turn(turn)
+		if open == nil {
+			s.startOver(nil)
+			s.nextPrompt()
+			return
+		}
+		t := newTurn(s, turn, nil, s.next.Sel)
+		t.transient = open.Transient
+		t.restrict(open, given)
+		s.startOver(t)
+	})
 }

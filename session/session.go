@@ -1,12 +1,8 @@
 package session
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/rind-dev/rind/protocol"
 )
 
 // Session is one open conversation. Its state belongs to one goroutine, started by Sessions and ended by it when nothing refers
@@ -30,19 +26,22 @@ type Session struct {
 	roots     *[]string // further folders an opening asked for; in the log with the next turn
 	removed   bool
 	stopping  bool
-	onQuiet   []func()
 	rung      bool // another process appended, and that was not looked at yet
+	fetches   int  // reads of the store under way
+	following following
+	recalls   []func(*History, error) // for the messages, which are being read
 	followers []*Follower
 
 	journal // what holds by the log
 	lease   leasehold
 
+	door      door
 	lane      lane
-	keyed     map[string]*Prompt // prompts with an idempotency key that have no answer yet
+	keyed     map[surfaceKey]*Prompt // prompts with an idempotency key that have no answer yet
 	watchers  map[TurnID][]func(Outcome)
 	unsettled *ending         // a terminal that could not be stored yet
-	answered  map[string]bool // approvals that have an answer on its way
-	reading   map[int64]bool  // letters being worked off
+	answering map[string]bool // actions whose answer is on its way
+	inbox     inbox
 	exec      executions
 
 	scope     requestScope
@@ -73,41 +72,13 @@ func (s *Session) post(f func()) bool { return s.box.post(f) }
 
 // busy reports whether there is work here: what a lease is held for.
 func (s *Session) busy() bool {
-	return s.lane.busy() || s.writing() || s.unsettled != nil || s.lease.wanted() ||
+	return s.fetches > 0 || s.lane.busy() || s.writing() || s.unsettled != nil || s.lease.wanted() ||
 		s.goalDue() || s.jobs.busy() || s.noticeDue() || s.exec.busy()
 }
 
 func (s *Session) idle() bool { return s.refs == 0 && !s.busy() && s.lease.none() }
 
 func (s *Session) log() *slog.Logger { return s.all.cfg.Log }
-
-// history returns the fold of messages, reading the log the first time.
-func (s *Session) history() (*History, error) {
-	if s.past != nil {
-		return s.past, nil
-	}
-	h := newHistory()
-	if !s.draft {
-		for e, err := range readLog(context.Background(), s.all.cfg.Store, s.ID, 0, protocol.ViewFacts) {
-			if err != nil {
-				return nil, s.all.storeError(err)
-			}
-			if e.Seq > s.shown.Head {
-				break
-			}
-			var b protocol.Body
-			if remembers(e.Kind) {
-				if b, err = protocol.Decode(e); err != nil {
-					return nil, s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
-				}
-			}
-			h.Apply(e, b)
-		}
-	}
-	h.head = s.shown.Head
-	s.past = h
-	return h, nil
-}
 
 // after posts f in d.
 func (s *Session) after(d time.Duration, f func()) *time.Timer {

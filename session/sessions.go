@@ -182,7 +182,7 @@ func (ss *Sessions) Default(workspace string) Selection {
 func (ss *Sessions) newSession(id SessionID, st *State) *Session {
 	s := &Session{
 		ID: id, workspace: st.Workspace, all: ss, box: newMailbox(), end: make(chan struct{}), tail: &tail{}, journal: newJournal(st), refs: 1,
-		keyed: map[string]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, reading: map[int64]bool{}, answered: map[string]bool{}, jobs: newJobs(),
+		keyed: map[surfaceKey]*Prompt{}, watchers: map[TurnID][]func(Outcome){}, answering: map[string]bool{}, exec: newExecutions(), jobs: newJobs(),
 	}
 	s.conversation, s.created = st.Conversation, st.Created
 	s.tail.reset(st.Head)
@@ -340,11 +340,11 @@ func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
 		return err
 	}
 	defer s.Close()
-	return s.call(ctx, func(done func(error)) { s.delete(done) })
+	return s.call(ctx, func(done func(error)) { s.delete(ctx, done) })
 }
 
-func (s *Session) delete(done func(error)) {
-	if s.lane.busy() || s.exec.open() {
+func (s *Session) delete(ctx context.Context, done func(error)) {
+	if s.lane.busy() || s.door.shut || s.exec.open() {
 		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 		return
 	}
@@ -362,7 +362,7 @@ func (s *Session) delete(done func(error)) {
 			done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 			return
 		}
-		if err := s.all.cfg.Store.Delete(context.Background(), s.ID); err != nil {
+		if err := s.all.cfg.Store.Delete(ctx, s.ID); err != nil { // all that comes behind it is of a session that is gone: it waits
 			done(s.all.storeError(err))
 			return
 		}
@@ -397,39 +397,6 @@ func (ss *Sessions) watch() {
 	for id := range bells {
 		if s := ss.known(id); s != nil {
 			s.post(s.refresh)
-		}
-	}
-}
-
-// refresh takes over entries of another process, and opens letters to this one.
-func (s *Session) refresh() {
-	s.rung = false
-	if s.draft || s.removed {
-		return
-	}
-	if s.lease.has() {
-		s.readInbox()
-		return
-	}
-	if s.lease.wanted() || s.writing() {
-		s.rung = true // taking the lease catches up as well, when it is had
-		return
-	}
-	for {
-		page, err := s.all.cfg.Store.Read(context.Background(), s.ID, s.shown.Head, readPage, protocol.ViewAll)
-		if err != nil {
-			s.log().Warn("follow", "session", s.ID, "err", err)
-			return
-		}
-		if err := s.catchUp(page); err != nil {
-			s.log().Warn("follow", "session", s.ID, "err", err)
-			return
-		}
-		if len(page) > 0 {
-			s.lease.lost() // another process has had it
-		}
-		if len(page) < readPage {
-			return
 		}
 	}
 }

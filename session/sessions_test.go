@@ -140,20 +140,14 @@ func TestAForkHoldsTheMessagesBeforeItsPointAndNothingElse(t *testing.T) {
 		h.prompt(s, "one")
 		h.prompt(s, "two")
 		var second, answer string
-		h.view(s, func(v *session.View) {
-			w, err := v.Wire()
-			if err != nil {
-				t.Fatal(err)
+		for _, m := range h.wire(s) {
+			if m.Role == session.RoleUser {
+				second = m.ID
 			}
-			for _, m := range w {
-				if m.Role == session.RoleUser {
-					second = m.ID
-				}
-				if m.Role == session.RoleAssistant {
-					answer = m.ID
-				}
+			if m.Role == session.RoleAssistant {
+				answer = m.ID
 			}
-		})
+		}
 		if _, err := s.Fork(context.Background(), answer); err == nil || !strings.Contains(err.Error(), "Fork point must be a user message.") {
 			t.Errorf("fork before an answer: %v", err)
 		}
@@ -164,15 +158,11 @@ func TestAForkHoldsTheMessagesBeforeItsPointAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var roles []string
+		for _, m := range h.wire(f) {
+			roles = append(roles, string(m.Role))
+		}
 		h.view(f, func(v *session.View) {
-			w, err := v.Wire()
-			if err != nil {
-				t.Fatal(err)
-			}
-			var roles []string
-			for _, m := range w {
-				roles = append(roles, string(m.Role))
-			}
 			if got := strings.Join(roles, " "); got != "system user assistant tool assistant" || v.HeadCursor != 0 || v.TurnState() != nil || v.Parent != s.ID || v.Messages != 4 {
 				t.Errorf("fork has %s, head cursor %d, turn %+v, parent %s, %d messages", got, v.HeadCursor, v.TurnState(), v.Parent, v.Messages)
 			}

@@ -52,12 +52,3 @@ func (s *Session) SubmitCancel(turn TurnID, reason *string) (wait func(ctx conte
 func (s *Session) SubmitAnswer(turn TurnID, action string, reply func() (ActionReply, error)) (wait func(ctx context.Context) error) {
 	return s.submit(func(done func(error)) { s.respond(turn, action, reply, done) })
 }
-
-// openTurn is an open turn, also one that another process has just begun and that was not told here yet.
-func (s *Session) openTurn(turn TurnID) *OpenTurn {
-	if open := s.next.turn(turn); open != nil {
-		return open
-	}
-	s.refresh()
-	return s.next.turn(turn)
-}

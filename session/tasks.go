@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -172,11 +171,7 @@ func (v *View) seen(rec protocol.Task) protocol.Task {
 
 // foreign reports whether another living process works in the session.
 func (v *View) foreign() bool {
-	if v.Session.lease.has() || v.Draft {
-		return false
-	}
-	meta, err := v.Session.all.cfg.Store.Session(context.Background(), v.Session.ID)
-	return err == nil && meta.OwnerAlive
+	return !v.Session.lease.has() && !v.Draft && v.ownerAlive()
 }
 
 // Tasks lists records, unfinished first, then the newest, without output. page is "" for the first; a bad one is InvalidRequest.

@@ -81,13 +81,12 @@ func TestTheEndOfATaskIsToldToTheModelInATurnOfItsOwnOnce(t *testing.T) {
 				t.Errorf("the model was told %s:\n%s", part, got)
 			}
 		}
-		h.view(s, func(v *session.View) {
-			wire, _ := v.Wire()
-			for _, w := range wire {
-				if w.Role == session.RoleUser && *w.Content != "start two" {
-					t.Errorf("message mode shows %q", *w.Content)
-				}
+		for _, w := range h.wire(s) {
+			if w.Role == session.RoleUser && *w.Content != "start two" {
+				t.Errorf("message mode shows %q", *w.Content)
 			}
+		}
+		h.view(s, func(v *session.View) {
 			if v.BackgroundWait() != nil || v.State.TaskCursor == 0 {
 				t.Errorf("wait %+v, task cursor %d", v.BackgroundWait(), v.State.TaskCursor)
 			}

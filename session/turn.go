@@ -129,6 +129,15 @@ func (t *Turn) answer() (stop string, err error) {
 	return t.s.all.cfg.Agent.Turn(t.ctx, t)
 }
 
+// drop lets go of a turn that never started.
+func (t *Turn) drop(cause error) {
+	t.cancel(cause)
+	t.leavePlace()
+	if t.expiry != nil {
+		t.expiry.Stop()
+	}
+}
+
 // stop ends the turn because the runtime ends; a waiting turn is only let go. Runs on the session's goroutine.
 func (t *Turn) stop() {
 	if o := t.s.next.turn(t.ID); o != nil && o.waiting() {
@@ -166,18 +175,17 @@ func (t *Turn) View(f func(st *State, open *OpenTurn, past *History)) error {
 				done(err)
 				return
 			}
-			past, err := t.s.history()
-			if err != nil {
+			t.s.recall(func(past *History, err error) {
+				open := t.s.shown.turn(t.ID)
+				switch {
+				case err != nil:
+				case open == nil:
+					err = errTurnGone
+				default:
+					f(t.s.shown, open, past)
+				}
 				done(err)
-				return
-			}
-			open := t.s.shown.turn(t.ID)
-			if open == nil {
-				done(errTurnGone)
-				return
-			}
-			f(t.s.shown, open, past)
-			done(nil)
+			})
 		})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync/atomic"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -14,6 +15,8 @@ type View struct {
 	Session *Session
 	Draft   bool
 	Hosted  bool // this process runs the open turn
+
+	owner *bool // see ownerAlive; nil while nobody asked
 }
 
 // view is what holds now. Runs on the session's goroutine.
@@ -30,42 +33,60 @@ func (s *Session) Inspect(f func(v *View)) bool {
 // InspectNow is Inspect for callers that may wait, at most until ctx ends. f has run when it returns nil, and never runs when it returns an
 // error: what f writes is the caller's again.
 func (s *Session) InspectNow(ctx context.Context, f func(v *View)) error {
+	return s.lookNow(ctx, func(look func(err error, f func())) bool {
+		return s.Inspect(func(v *View) { look(nil, func() { f(v) }) })
+	})
+}
+
+// lookNow asks for a look at the session and waits for it, at most until ctx ends.
+func (s *Session) lookNow(ctx context.Context, ask func(look func(err error, f func())) bool) error {
 	var taken atomic.Bool // by whoever is first: the session, or the end of ctx
-	done := make(chan struct{})
-	if !s.post(func() {
-		if taken.CompareAndSwap(false, true) {
-			f(s.view())
-			close(done)
+	done := make(chan error, 1)
+	if !ask(func(err error, f func()) {
+		if !taken.CompareAndSwap(false, true) {
+			return
 		}
+		if err == nil {
+			f()
+		}
+		done <- err
 	}) {
 		return errGone(s.ID)
 	}
 	select {
-	case <-done:
+	case err := <-done:
+		return err
 	case <-ctx.Done():
 		if taken.CompareAndSwap(false, true) {
 			return context.Cause(ctx)
 		}
-		<-done
+		return <-done
 	}
-	return nil
+}
+
+// ownerPatience bounds what is waited for to learn whether another process lives: a session is looked at on its goroutine, in order.
+const ownerPatience = time.Second
+
+// ownerAlive reports whether some other living process holds the lease of the session. It is asked once for each view.
+func (v *View) ownerAlive() bool {
+	if v.owner == nil {
+		ctx, cancel := context.WithTimeout(v.Session.all.ctx, ownerPatience)
+		defer cancel()
+		meta, err := v.Session.all.cfg.Store.Session(ctx, v.Session.ID)
+		alive := err == nil && meta.OwnerAlive
+		v.owner = &alive
+	}
+	return *v.owner
 }
 
 // Alive reports whether some living process runs the open turn.
 func (v *View) Alive() bool {
-	if v.Hosted {
-		return true
-	}
-	if v.Serial == nil || v.Draft {
-		return false
-	}
-	meta, err := v.Session.all.cfg.Store.Session(context.Background(), v.Session.ID)
-	return err == nil && meta.OwnerAlive
+	return v.Hosted || v.Serial != nil && !v.Draft && v.ownerAlive()
 }
 
 // Working reports whether the serial lane is taken here, or prompts wait for it.
 func (v *View) Working() bool {
-	return v.Session.lane.busy()
+	return v.Session.lane.busy() || v.Session.door.shut
 }
 
 // TurnState is turn_state of docs/protocol/rind-v2.md section 4.1.
@@ -220,27 +241,6 @@ func (v *View) OpenMessage() (id, text string) {
 		return t.MessageID, string(t.Text)
 	}
 	return "", ""
-}
-
-// Wire lists the messages of message mode; message 0 is the system prompt.
-func (v *View) Wire() ([]Wire, error) {
-	h, err := v.Session.history()
-	if err != nil {
-		return nil, err
-	}
-	return h.wire(guideText(v.Session.all.cfg.Guide.Parts(v.Workspace)), v.Created), nil
-}
-
-// ResumePreview is resume_preview of docs/protocol/rind-v2.md section 4.1.
-func (v *View) ResumePreview() (string, error) {
-	if v.Messages == 0 {
-		return "", nil
-	}
-	h, err := v.Session.history()
-	if err != nil {
-		return "", err
-	}
-	return h.preview(v.Session.ID, 6), nil
 }
 
 // OpenText is the text of the open message so far as one assistant_delta, with id and time of its newest piece; false when none is open.

@@ -127,12 +127,8 @@ func sessionsShow(std *streams) *cobra.Command {
 			return withSession(cmd.Context(), std, &c, strings.Join(args, ""), func(_ *process, s *session.Session) error {
 				var wire []session.Wire
 				var state *session.TurnState
-				var werr error
-				if err := s.InspectNow(cmd.Context(), func(v *session.View) {
-					wire, werr = v.Wire()
-					state = v.TurnState()
-				}); err != nil || werr != nil {
-					return asExit(errors.Join(err, werr))
+				if err := s.RecallNow(cmd.Context(), func(v *session.Recalled) { wire, state = v.Wire(), v.TurnState() }); err != nil {
+					return asExit(err)
 				}
 				return showWire(std.out, s.ID, wire, state)
 			})

@@ -1,0 +1,73 @@
+package session
+
+import (
+	"context"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// following is how a session follows what another process appends.
+type following struct {
+	reading    bool     // the log is being read
+	then, next []func() // what waits for that, and for the time after
+}
+
+// refresh takes over entries of another process, and opens letters to this one.
+func (s *Session) refresh() { s.refreshed(func() {}) }
+
+// refreshed is refresh, and runs then once that was tried.
+func (s *Session) refreshed(then func()) {
+	s.rung = false
+	switch {
+	case s.draft || s.removed:
+	case s.lease.has():
+		s.readInbox()
+	case s.lease.wanted() || s.writing():
+		s.rung = true // taking the lease catches up as well, when it is had
+	default:
+		if s.following.reading { // that may have begun too early
+			s.following.next = append(s.following.next, then)
+			return
+		}
+		s.following = following{reading: true, then: []func(){then}}
+		s.follow()
+		return
+	}
+	then()
+}
+
+// follow reads on from what is shown, page by page.
+func (s *Session) follow() {
+	head := s.shown.Head
+	fetch(s, func(ctx context.Context, store Store) ([]Entry, error) {
+		return store.Read(ctx, s.ID, head, readPage, protocol.ViewAll)
+	}, func(page []Entry, err error) {
+		full := len(page) == readPage
+		switch {
+		case s.removed:
+			full = false
+		case s.lease.has() || s.lease.wanted() || s.writing() || s.shown.Head != head: // whoever moved the head has caught up, or does
+			full, s.rung = false, true
+		case err == nil && len(page) > 0:
+			if err = s.catchUp(page); err == nil {
+				s.lease.lost() // another process has had it
+			}
+		}
+		if err != nil {
+			s.log().Warn("follow", "session", s.ID, "err", err)
+			full = false
+		}
+		if full {
+			s.follow()
+			return
+		}
+		then, next := s.following.then, s.following.next
+		s.following = following{}
+		for _, f := range then {
+			f()
+		}
+		for _, f := range next {
+			s.refreshed(f)
+		}
+	})
+}

@@ -235,17 +235,11 @@ func TestWorkInASessionThatAnotherProcessHadMeanwhileIsDoneBehindItInOrder(t *te
 			t.Errorf("steps %s", got)
 		}
 		var said []string
-		a.view(s, func(v *session.View) {
-			msgs, err := v.Wire()
-			if err != nil {
-				t.Fatal(err)
+		for _, m := range a.wire(s) {
+			if m.Role == session.RoleUser {
+				said = append(said, *m.Content)
 			}
-			for _, m := range msgs {
-				if m.Role == session.RoleUser {
-					said = append(said, *m.Content)
-				}
-			}
-		})
+		}
 		if got := fmt.Sprint(said); got != "[one of a one of b two of a]" {
 			t.Errorf("said: %s", got)
 		}

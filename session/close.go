@@ -190,7 +190,11 @@ func (s *Session) retryLater(e *ending) {
 	}
 	s.unsettled = e
 	s.after(time.Second, func() {
-		if s.unsettled != e || !s.lane.free() {
+		switch {
+		case s.unsettled != e || s.stopping:
+			return
+		case !s.lane.free(): // what is being started closes it first, if it can
+			s.retryLater(e)
 			return
 		}
 		s.settleOpen(nil, func(err error) {

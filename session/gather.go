@@ -161,18 +161,35 @@ func (g *gather) flush() {
 		g.timer = nil
 	}
 	g.mu.Unlock()
-	open := g.t.s.next.turn(g.t.ID)
-	if len(pieces) == 0 || open == nil {
+	if len(pieces) == 0 {
 		return
 	}
-	bytes := 0
+	open := g.t.s.next.turn(g.t.ID)
+	if open == nil { // another process has closed it: what is said is dropped, and holds nobody up
+		g.acknowledge(size(pieces))
+		return
+	}
+	bytes := size(pieces)
+	g.t.s.append(g.lines(open, pieces), func(Seq, error) { g.acknowledge(bytes) })
+}
+
+// size counts the bytes of text of pieces.
+func size(pieces []piece) int {
+	n := 0
+	for _, p := range pieces {
+		n += len(p.text)
+	}
+	return n
+}
+
+// lines makes the entries of pieces.
+func (g *gather) lines(open *OpenTurn, pieces []piece) []line {
 	var ls []line
 	for _, p := range pieces {
 		if p.kind == streamNote {
 			ls = append(ls, line{g.t.ID, p.body})
 			continue
 		}
-		bytes += len(p.text)
 		text := string(p.text)
 		for len(text) > 0 {
 			part := protocol.Prefix(text, gatherChars)
@@ -180,15 +197,18 @@ func (g *gather) flush() {
 			ls = append(ls, line{g.t.ID, g.body(open, p, part)})
 		}
 	}
-	g.t.s.append(ls, func(Seq, error) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.unacked -= bytes
-		if g.room != nil && g.unacked <= gatherRoom/2 {
-			close(g.room)
-			g.room = nil
-		}
-	})
+	return ls
+}
+
+// acknowledge makes room again for bytes that are not on their way any more.
+func (g *gather) acknowledge(bytes int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unacked -= bytes
+	if g.room != nil && g.unacked <= gatherRoom/2 {
+		close(g.room)
+		g.room = nil
+	}
 }
 
 // body makes the entry of one piece.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ type jobs struct {
 	live     map[string]*liveTask // by task id
 	ended    []*liveTask          // the newest: their output can still be read
 	readTo   map[string]int64     // offsets the model has read output to, by task id
+	named    []string             // ids in Sessions.tasks
 	reserved int                  // places that calls may still take
 	waits    []*taskWait
 	notice   bool // one ended here, and the model may have to be told
@@ -187,6 +189,23 @@ func (s *Session) watchJob(t *liveTask) {
 	}()
 }
 
+// forgetTasks lets go of what is kept beside the records, by task id, of those that are forgotten themselves.
+func (s *Session) forgetTasks() {
+	known := map[string]bool{}
+	for _, t := range s.next.Tasks {
+		known[t.Task.TaskID] = true
+	}
+	maps.DeleteFunc(s.jobs.readTo, func(id string, _ int64) bool { return !known[id] })
+	s.all.mu.Lock()
+	defer s.all.mu.Unlock()
+	s.jobs.named = slices.DeleteFunc(s.jobs.named, func(id string) bool {
+		if !known[id] {
+			delete(s.all.tasks, id)
+		}
+		return !known[id]
+	})
+}
+
 // record makes the present record of a live task.
 func (s *Session) record(t *liveTask) *protocol.Task {
 	rec := s.next.task(t.id).Task
@@ -244,6 +263,7 @@ func (s *Session) jobRecorded(t *liveTask, rec *protocol.Task, err error) {
 		s.log().Warn("record the end of a task", "session", s.ID, "task", t.id, "err", err)
 	}
 	s.jobs.retire(t)
+	s.forgetTasks()
 	t.job.Close()
 	close(t.ended)
 	s.jobs.release(func(w *taskWait) bool { return w.task == t.id })
@@ -301,10 +321,12 @@ func (s *Session) CancelTask(id string, done func(protocol.Task, error)) {
 			defer timer.Stop()
 			select {
 			case <-t.ended:
-				s.post(func() {
+				if !s.post(func() {
 					rec, err := s.view().Task(id)
 					done(rec, err)
-				})
+				}) {
+					done(protocol.Task{}, errGone(s.ID))
+				}
 			case <-timer.C:
 				done(protocol.Task{}, protocol.Errorf(protocol.UnsupportedOperation, "Termination not confirmed: %s", id))
 			}

@@ -94,30 +94,25 @@ func (s *Session) prompt(p *Prompt) {
 
 // admit looks the prompt's idempotency key up, and starts a prompt that is new.
 func (s *Session) admit(p *Prompt) {
-	conflict := protocol.Errorf(protocol.IdempotencyConflict, "idempotency_key was already used with different parameters.")
 	first := s.keyed[p.key()]
 	switch {
 	case s.refused(p):
 	case p.req.Key == "" || first == nil && s.draft:
 		s.take(p)
 	case first != nil && first.req.Digest != p.req.Digest:
-		p.finish(Outcome{}, conflict)
+		p.finish(Outcome{}, errPromptConflict())
 	case first != nil:
 		p.atDoor = false
 		first.done = append(first.done, p.done...)
 	default:
 		s.door.shut = true
-		fetch(s, func(ctx context.Context, store Store) (Key, error) {
-			return store.Key(ctx, s.ID, p.req.Surface, p.req.Key)
-		}, func(k Key, err error) {
+		s.lookUp(p, func(k Key, err error) {
 			switch {
 			case s.refused(p):
 			case errors.Is(err, ErrNotFound):
 				s.take(p)
 			case err != nil:
 				p.finish(Outcome{}, err)
-			case k.Digest != p.req.Digest:
-				p.finish(Outcome{}, conflict)
 			default:
 				s.again(p, k.Turn)
 			}
@@ -163,6 +158,35 @@ func (s *Session) take(p *Prompt) {
 		s.lane.join(p)
 		s.hurryAside()
 	}
+}
+
+// startedElsewhere answers a prompt whose key was used by another process while this one was about to start its turn.
+func (s *Session) startedElsewhere(p *Prompt) {
+	s.lookUp(p, func(k Key, err error) {
+		if err != nil {
+			s.notStarted(p, err)
+			return
+		}
+		s.startOver(nil)
+		s.again(p, k.Turn)
+		s.nextPrompt()
+	})
+}
+
+// lookUp looks the prompt's key up: ErrNotFound for one that is new, IdempotencyConflict for one that was used for something else.
+func (s *Session) lookUp(p *Prompt, then func(Key, error)) {
+	fetch(s, func(ctx context.Context, store Store) (Key, error) {
+		return store.Key(ctx, s.ID, p.req.Surface, p.req.Key)
+	}, func(k Key, err error) {
+		if err == nil && k.Digest != p.req.Digest {
+			err = errPromptConflict()
+		}
+		then(k, err)
+	})
+}
+
+func errPromptConflict() error {
+	return protocol.Errorf(protocol.IdempotencyConflict, "idempotency_key was already used with different parameters.")
 }
 
 // again answers a prompt whose turn was accepted before: its outcome, waiting for it, or going on with it after a crash.

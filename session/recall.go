@@ -21,6 +21,30 @@ func (s *Session) recall(f func(*History, error)) {
 	}
 }
 
+// recallWhile is recall for a caller that does not wait for the log beyond the end of ctx: f gets its cause then.
+func (s *Session) recallWhile(ctx context.Context, f func(*History, error)) {
+	if s.past != nil || s.draft {
+		s.recall(f)
+		return
+	}
+	over := false
+	stop := context.AfterFunc(ctx, func() {
+		s.post(func() {
+			if !over {
+				over = true
+				f(nil, context.Cause(ctx))
+			}
+		})
+	})
+	s.recall(func(h *History, err error) {
+		stop()
+		if !over {
+			over = true
+			f(h, err)
+		}
+	})
+}
+
 // readPast brings h level with what is shown: from the store, and from memory what is told while that is read.
 func (s *Session) readPast(h *History) {
 	through := s.shown.Head

@@ -194,6 +194,7 @@ func (ss *Sessions) start(s *Session) {
 	ss.open[s.ID] = s
 	for _, t := range s.shown.Tasks {
 		ss.tasks[t.Task.TaskID] = s.ID
+		s.jobs.named = append(s.jobs.named, t.Task.TaskID)
 	}
 	ss.live.Add(1)
 	go func() {

@@ -101,9 +101,11 @@ func (s *Session) startWith(p *Prompt, turn TurnID, ls []line, keys []Key) {
 	}
 	s.appendKeyed(ls, keys, func(_ Seq, err error) {
 		if err != nil {
-			t.cancel(err)
+			t.drop(err)
 		}
 		switch {
+		case errors.Is(err, ErrKeyUsed): // another process was asked the same, and was first
+			s.startedElsewhere(p)
 		case errors.Is(err, errRetaken) && restarts:
 			s.driving = false // until it is known whose session it is
 			s.begin(p)

@@ -151,6 +151,7 @@ func (s *Session) newTask(call *ToolCall, spec JobSpec, status string) *protocol
 		rec.RequestID = t.Scope
 	}
 	rec.BgID = rec.TaskID
+	s.jobs.named = append(s.jobs.named, rec.TaskID)
 	s.all.mu.Lock()
 	s.all.tasks[rec.TaskID] = s.ID
 	s.all.mu.Unlock()

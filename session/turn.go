@@ -175,7 +175,7 @@ func (t *Turn) View(f func(st *State, open *OpenTurn, past *History)) error {
 				done(err)
 				return
 			}
-			t.s.recall(func(past *History, err error) {
+			t.s.recallWhile(t.ctx, func(past *History, err error) {
 				open := t.s.shown.turn(t.ID)
 				switch {
 				case err != nil:

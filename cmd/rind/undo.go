@@ -70,6 +70,9 @@ func turnCommand(std *streams, use, short, long, nothing string, f *turnFlags, r
 			if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 				return &exit{exitCancelled, "cancelled"}
 			}
+			if e, ok := errors.AsType[*protocol.Error](err); ok && e.Kind == protocol.SessionBusy && e.Cause == nil { // of a turn that was left open
+				return exitf(exitFailed, "%s 'rind prompt --resume --session %s' finishes it.", e.Message, id)
+			}
 			return asExit(err)
 		},
 	}

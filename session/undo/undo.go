@@ -103,7 +103,7 @@ func (u *Undo) pick(ctx context.Context, w *workplace, name session.TurnID) (*tu
 			case err != nil:
 				return false, err
 			case !parallel:
-				return false, protocol.Errorf(protocol.SessionBusy, "A turn of this session is not finished; finish or cancel it, then undo.")
+				return false, protocol.Errorf(protocol.SessionBusy, "A turn of this session is not finished: finish or cancel it, then undo.")
 			}
 		}
 		if name != "" {

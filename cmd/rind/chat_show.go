@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ type screen struct {
 	out, note io.Writer
 	colour    palette // of note
 	width     int     // columns of note
+	root      string  // the workspace: paths within it are shown without it; "" shows them whole
 
 	open    bool              // the line on out is not ended
 	asking  bool              // a question or the input mark stands on the line of note
@@ -161,7 +163,18 @@ func (s *screen) change(b *protocol.FileChange) {
 	if added+removed >= 120 { // the event holds no more
 		more = " or more"
 	}
-	s.linef("  %s: +%d -%d%s", s.cut(b.FilePath, 24), added, removed, more)
+	s.linef("  %s: +%d -%d%s", s.cut(s.within(b.FilePath), 24), added, removed, more)
+}
+
+// within is a path as it is seen from the workspace.
+func (s *screen) within(path string) string {
+	if s.root == "" || !filepath.IsAbs(path) {
+		return path
+	}
+	if rel, err := filepath.Rel(s.root, path); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return path
 }
 
 // result shows how a call ended, under its line.

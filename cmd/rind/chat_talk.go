@@ -150,6 +150,7 @@ func (t *talk) start(f *chosen, prompt string, lines <-chan told) error {
 		Model     string             `json:"model"`
 		Provider  string             `json:"provider"`
 		Mode      string             `json:"approval_mode"`
+		Workspace string             `json:"workspace_root"`
 		Preview   string             `json:"resume_preview"`
 		State     *session.TurnState `json:"turn_state"`
 		Live      *session.LiveTurn  `json:"live_turn"`
@@ -182,7 +183,7 @@ func (t *talk) start(f *chosen, prompt string, lines <-chan told) error {
 		}
 		t.screen.line(t.screen.colour.dim(fmt.Sprintf("%s (%s), mode %s. /help lists commands, Ctrl-D ends.", plainLine(hello.Model), plainLine(hello.Provider), hello.Mode)))
 	}
-	t.model, t.mode = hello.Model, hello.Mode
+	t.model, t.mode, t.screen.root = hello.Model, hello.Mode, hello.Workspace
 	t.found(hello.State, hello.Live)
 	if strings.TrimSpace(prompt) == "" {
 		return nil

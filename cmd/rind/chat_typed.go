@@ -196,6 +196,7 @@ func (t *talk) change(method, id string) error {
 			SessionID string             `json:"session_id"`
 			Model     string             `json:"model"`
 			Mode      string             `json:"approval_mode"`
+			Workspace string             `json:"workspace_root"`
 			Preview   string             `json:"resume_preview"`
 			State     *session.TurnState `json:"turn_state"`
 			Live      *session.LiveTurn  `json:"live_turn"`
@@ -218,6 +219,7 @@ func (t *talk) change(method, id string) error {
 		} else {
 			t.screen.line(t.screen.colour.dim(unturned(res.Preview)))
 		}
+		t.screen.root = res.Workspace
 		t.settings(res.Model, res.Mode)
 		t.found(res.State, res.Live)
 	})

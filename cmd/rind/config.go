@@ -115,7 +115,7 @@ func configCheck(std *streams) error {
 	if variable != "" {
 		by = "$" + variable
 	}
-	_, err = fmt.Fprintf(std.out, "ok: provider %s (%s, chosen by %s), model %s, %s\n", p.Name, p.Type, by, p.Model, keyWords(p, source))
+	_, err = fmt.Fprintf(std.out, "ok: provider %s (%s, chosen by %s), %s, %s\n", p.Name, p.Type, by, modelWords(p), keyWords(p, source))
 	return err
 }
 
@@ -128,4 +128,12 @@ func keyWords(p settings.Provider, source string) string {
 		return "no key is sent"
 	}
 	return "key from " + source
+}
+
+// modelWords says which model a provider is asked for.
+func modelWords(p settings.Provider) string {
+	if p.Model == "" { // a hosted agent's
+		return "the model is its own choice"
+	}
+	return "model " + p.Model
 }

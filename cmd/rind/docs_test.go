@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -183,5 +184,55 @@ func TestEveryVariableOfTheEnvironmentIsOnThePage(t *testing.T) {
 	}
 	if len(found) < 8 {
 		t.Errorf("only %d variables were found", len(found))
+	}
+}
+
+// TestTheCommandsThatSetALocalModelDoSo runs each `rind config set …` of the README and of config's help, as a shell reads it, and checks what
+// they leave; so with the settings that the pages show as JSON.
+func TestTheCommandsThatSetALocalModelDoSo(t *testing.T) {
+	set := regexp.MustCompile(`rind (config set [^&#\n]+)`)
+	for name, text := range map[string]string{"README": pages(t)["README.md"], "help": configCommand(&streams{}).Long} {
+		t.Setenv("RIND_HOME", t.TempDir())
+		for _, v := range settings.KeyVariables() {
+			t.Setenv(v, "")
+		}
+		found := set.FindAllStringSubmatch(text, -1)
+		if len(found) != 3 {
+			t.Errorf("%s: %d commands were found", name, len(found))
+		}
+		for _, m := range found {
+			args := strings.Fields(strings.ReplaceAll(m[1], `""`, "EMPTY"))
+			for i := range args {
+				args[i] = strings.Replace(args[i], "EMPTY", "", 1)
+			}
+			if code := run(t.Context(), args, nil, io.Discard, os.Stderr); code != exitOK {
+				t.Errorf("%s: rind %s ends with %d", name, m[1], code)
+			}
+		}
+		var out strings.Builder
+		if code := run(t.Context(), []string{"config", "check"}, nil, &out, os.Stderr); code != exitOK || !strings.Contains(out.String(), "no key is sent") {
+			t.Errorf("%s: config check ends with %d and says %q", name, code, out.String())
+		}
+	}
+	block := regexp.MustCompile("(?s)```json\n(.*?)```")
+	shown := 0
+	for name, page := range pages(t) {
+		for _, m := range block.FindAllStringSubmatch(page, -1) {
+			if regexp.MustCompile(`agent_servers|"turns"`).MatchString(m[1]) { // of an editor, or a script
+				continue
+			}
+			shown++
+			path := filepath.Join(t.TempDir(), "settings.json")
+			if err := os.WriteFile(path, []byte(m[1]), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := settings.Load(path)
+			if err != nil || len(s.Unknown()) > 0 {
+				t.Errorf("%s: %v, unknown %v, in\n%s", name, err, s.Unknown(), m[1])
+			}
+		}
+	}
+	if shown < 6 {
+		t.Errorf("only %d blocks of settings were found", shown)
 	}
 }

@@ -188,9 +188,9 @@ func (r *report) provider(ctx context.Context, rt *process, set settings.Setting
 		return
 	}
 	if variable != "" {
-		r.add("provider", "ok", "%s (%s), because %s is set; model %s", p.Name, p.Type, variable, p.Model)
+		r.add("provider", "ok", "%s (%s), because %s is set; %s", p.Name, p.Type, variable, modelWords(p))
 	} else {
-		r.add("provider", "ok", "%s (%s), model %s", p.Name, p.Type, p.Model)
+		r.add("provider", "ok", "%s (%s), %s", p.Name, p.Type, modelWords(p))
 	}
 	source, err := p.Source(rt.env)
 	if err != nil {

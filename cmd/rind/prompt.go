@@ -80,6 +80,7 @@ func runPrompt(ctx context.Context, std *streams, f *promptFlags, args []string)
 	}
 	defer s.Close()
 	show := &shower{std: std, json: f.json, session: s, screen: newScreen(std), person: person, unheard: make(chan error, 1)}
+	show.screen.root = s.Workspace()
 	return show.turn(ctx, session.PromptRequest{Input: input, Resume: f.resume})
 }
 

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/protocol/portable"
 )
 
 // raw writes bytes to the server as they are and returns the status of its answer; 0 when it closed without one.
@@ -126,7 +129,72 @@ func TestConnectionsThatSendSlowlyAreClosedAndHoldNobodyUp(t *testing.T) {
 			t.Fatalf("a connection whose headers do not end stays open: %v", err)
 		}
 	}
+	if cfg := New(Config{}).cfg; cfg.Headers != headerTimeout || cfg.Body != bodyTime {
+		t.Errorf("the bounds that hold are %v and %v", cfg.Headers, cfg.Body)
+	}
 	if headerTimeout != 10*time.Second || bodyTime != 30*time.Second || idleTimeout != 120*time.Second || headerBytes != 64<<10 {
 		t.Error("the bounds are not those of the contract")
 	}
+}
+
+// A body that was announced and does not come holds a connection for the time a body has, whatever it was sent to: what is refused anyway, also for
+// want of a token, and what takes none. The answer comes then, and the connection ends.
+func TestABodyThatDoesNotComeIsWaitedForOnlyAsLongAsABodyMayTake(t *testing.T) {
+	p := mocking(t, func(c *Config) { c.Body = 300 * time.Millisecond })
+	const token = "Authorization: Bearer " + secret + "\r\n"
+	e := p.start(p.conversation(), "mock", "x", "")
+	p.follow(e, nil, nil)
+	for _, c := range []struct{ head, status string }{
+		{"POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n", "401"},
+		{"POST /v1/conversations HTTP/1.1\r\nHost: evil\r\nContent-Length: 9\r\n", "403"},
+		{"POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\n" + token + "Transfer-Encoding: chunked\r\n", "404"},
+		{"POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\n" + token + "Content-Type: text/plain\r\nContent-Length: 9\r\n", "415"},
+		{"POST /v1/conversations HTTP/1.1\r\nHost: localhost\r\n" + token + "Content-Type: application/json\r\nContent-Length: 9\r\n", "400"},
+		{"GET /v1/runtime HTTP/1.1\r\nHost: localhost\r\n" + token + "Content-Length: 9\r\n", "400"},
+		{"GET /healthz HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n", "400"},
+		{"GET /v1/executions/" + e + "/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n" + token + "Content-Length: 9\r\n", "400"},
+	} {
+		conn, err := net.Dial("tcp", p.ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_, _ = io.WriteString(conn, c.head+"\r\n")
+		answer, err := io.ReadAll(conn)
+		conn.Close()
+		if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+c.status+" ") {
+			t.Errorf("%q: %v, %.200q", c.head, err, answer)
+		}
+	}
+}
+
+// A body that nobody asked for and that is there ends nothing: neither the stream that is answered with, nor the connection.
+func TestABodyThatIsNotNeededIsTakenAndEndsNoStream(t *testing.T) {
+	p := mocking(t, func(c *Config) { c.Body = 100 * time.Millisecond })
+	e := p.start(p.conversation(), "mock", "x", `,"config":{"requireApproval":true}`)
+	conn, err := net.Dial("tcp", p.ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	_, _ = io.WriteString(conn, "GET /v1/executions/"+e+"/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nAuthorization: Bearer "+secret+"\r\nContent-Length: 2\r\n\r\n{}")
+	var all strings.Builder
+	read := func(until string) {
+		t.Helper()
+		for b := make([]byte, 1<<10); !strings.Contains(all.String(), until); {
+			n, err := conn.Read(b)
+			if all.Write(b[:n]); err != nil {
+				t.Fatalf("%v before %q: %s", err, until, all.String())
+			}
+		}
+	}
+	read("action.required")
+	var action portable.Action
+	if err := json.Unmarshal(p.until(e, "action.required").Data, &action); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond) // longer than a body may take
+	p.must(200, "POST", "/v1/executions/"+e+"/actions/"+action.ID+":respond", `{"approved":true}`)
+	read("run.completed")
 }

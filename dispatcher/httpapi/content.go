@@ -124,7 +124,7 @@ func byteRange(headers []string, size int64) (span, bool) {
 		if !ok || end < from {
 			return span{}, false
 		}
-		to = min(size, end+1)
+		to = min(size-1, end) + 1
 	}
 	return span{from, to}, true
 }

@@ -54,7 +54,7 @@ func wantsStream(lines []string) bool {
 		}
 		q := 1.0
 		if text, ok := params["q"]; ok {
-			if q, err = strconv.ParseFloat(text, 64); err != nil || q < 0 || q > 1 {
+			if q, err = strconv.ParseFloat(text, 64); err != nil || !(q >= 0 && q <= 1) { // NaN is neither
 				continue
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"io"
 	"mime"
 	"net"
@@ -135,15 +134,10 @@ func (x *exchange) body() (json.RawMessage, error) {
 	if x.r.ContentLength > maxBody {
 		return nil, tooLarge
 	}
-	rc := http.NewResponseController(x.w)
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTime))
-	body, err := io.ReadAll(io.LimitReader(x.r.Body, maxBody+1))
-	_ = rc.SetReadDeadline(time.Time{})
+	body, err := x.take(maxBody)
 	switch {
-	case err != nil && (errors.Is(err, io.ErrUnexpectedEOF) || isTimeout(err)):
-		return nil, &portable.Error{Code: portable.Validation, Message: "Request body is not valid JSON", Cause: err}
 	case err != nil:
-		return nil, portable.Invalid("Request body is not valid JSON")
+		return nil, err
 	case len(body) > maxBody:
 		return nil, tooLarge
 	case len(types) == 0 && len(bytes.TrimSpace(body)) > 0:
@@ -152,9 +146,20 @@ func (x *exchange) body() (json.RawMessage, error) {
 	return portable.Text(body)
 }
 
-func isTimeout(err error) bool {
-	n, ok := errors.AsType[net.Error](err)
-	return ok && n.Timeout()
+// take reads the body, or what is one byte more than most of it. The bound of its time is lifted where it is whole: what is read of the
+// connection then is its end. A body that breaks off, or does not come in time, ends the connection.
+func (x *exchange) take(most int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(x.r.Body, most+1))
+	switch {
+	case err != nil:
+		x.w.Header().Set("Connection", "close")
+		return nil, &portable.Error{Code: portable.Validation, Message: "Request body is not valid JSON", Cause: err}
+	case int64(len(body)) > most:
+		x.w.Header().Set("Connection", "close")
+	default:
+		_ = http.NewResponseController(x.w).SetReadDeadline(time.Time{})
+	}
+	return body, nil
 }
 
 func isJSON(contentType string) bool {

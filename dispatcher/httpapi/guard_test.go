@@ -165,6 +165,7 @@ func TestAcceptDecidesBetweenPageAndStream(t *testing.T) {
 		"": false, "*/*": false, "text/*": false, "text/event-stream": true, "TEXT/Event-Stream": true, "text/event-stream;q=0": false,
 		"application/json, text/event-stream;q=0.5": false, "application/json;q=0.5, text/event-stream": true, "text/event-stream, */*": true,
 		"application/json, text/event-stream": true, "text/event-stream;q=x": false, "text/event-stream;q=0.5, application/*": false,
+		"application/json;q=NaN, text/event-stream": true, "text/event-stream;q=NaN": false, "text/event-stream;q=0.5, application/json;q=1e9": true,
 	} {
 		if got := wantsStream([]string{accept}); got != want {
 			t.Errorf("Accept %q streams: %v", accept, got)

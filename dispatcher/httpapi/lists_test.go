@@ -199,6 +199,8 @@ func TestContentsAreThoseOfChangedFilesWithinTheWorkspaceOnly(t *testing.T) {
 		{[]string{"Range", "bytes=-3"}, 206, "789", "bytes 7-9/10"},
 		{[]string{"Range", "bytes=0-999"}, 206, "0123456789", "bytes 0-9/10"},
 		{[]string{"Range", "bytes=-999"}, 206, "0123456789", "bytes 0-9/10"},
+		{[]string{"Range", "bytes=3-9223372036854775807"}, 206, "3456789", "bytes 3-9/10"},
+		{[]string{"Range", "bytes=-9223372036854775807"}, 206, "0123456789", "bytes 0-9/10"},
 		{[]string{"Range", "bytes=1-2", "If-Range", changed}, 206, "12", "bytes 1-2/10"},
 		{[]string{"Range", "bytes=1-2", "If-Range", "Mon, 01 Jan 2001 00:00:00 GMT"}, 200, "0123456789", ""},
 		{[]string{"Range", "bytes=0-1,3-4"}, 200, "0123456789", ""},

@@ -25,6 +25,7 @@ import (
 // Bounds of a request (docs/protocol/portable-2026-09-02.md sections 1 and 1.1).
 const (
 	maxBody       = 4 << 20
+	unasked       = 64 << 10 // of a body that is not needed: a longer one ends its connection
 	bodyTime      = 30 * time.Second
 	writeTime     = 30 * time.Second
 	pingEvery     = 15 * time.Second
@@ -49,6 +50,7 @@ type Config struct {
 	Ping       time.Duration // between comments on a stream without events; 0 is 15 s
 	Stall      time.Duration // how long a write may make no progress; 0 is 30 s
 	Headers    time.Duration // how long headers may take; 0 is 10 s
+	Body       time.Duration // how long a body may take; 0 is 30 s
 	// OpenFile opens a regular file of a workspace, by an absolute path, within the workspace only. nil: no contents are served.
 	OpenFile   func(workspace, path string) (File, error)
 	StoreBytes func() int64 // size of the store's files; nil tells none
@@ -79,6 +81,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Headers == 0 {
 		cfg.Headers = headerTimeout
+	}
+	if cfg.Body == 0 {
+		cfg.Body = bodyTime
 	}
 	if cfg.Stall == 0 {
 		cfg.Stall = writeTime
@@ -124,7 +129,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // that of the answer before; an answer may wait long for what it tells
+	rc := http.NewResponseController(w)
+	_ = rc.SetWriteDeadline(time.Time{}) // that of the answer before; an answer may wait long for what it tells
+	if r.ContentLength != 0 {            // also where it is refused: an answer goes out behind the body, or when that does not come in time
+		_ = rc.SetReadDeadline(time.Now().Add(s.cfg.Body))
+	}
 	if err := x.serve(); err != nil {
 		x.fail(err)
 	}
@@ -156,11 +165,15 @@ func (x *exchange) serve() error {
 	if rt.stops && x.s.isDraining() {
 		return &portable.Error{Code: portable.Unavailable, Message: "Runtime is stopping"}
 	}
-	if rt.method == http.MethodPost {
-		var err error
-		if x.text, err = x.body(); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case rt.method == http.MethodPost:
+		x.text, err = x.body()
+	case x.r.ContentLength != 0:
+		_, err = x.take(unasked)
+	}
+	if err != nil {
+		return err
 	}
 	x.args = args
 	return rt.run(x)

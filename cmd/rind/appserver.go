@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,7 +76,7 @@ func flagOf(err error) string {
 }
 
 func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
-	signal.Ignore(os.Interrupt)
+	swallow(os.Interrupt)
 	ctx, cancel := spawned(ctx, endSignals())
 	defer cancel()
 	wire := wireOf(std.out)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"os/signal"
 	"syscall"
 )
 
@@ -15,4 +14,4 @@ func stopSignals() []os.Signal { return []os.Signal{syscall.SIGINT, syscall.SIGT
 func endSignals() []os.Signal { return []os.Signal{syscall.SIGTERM, syscall.SIGHUP} }
 
 // ignorePipe keeps a closed stdout from killing the process before it has written its end.
-func ignorePipe() { signal.Ignore(syscall.SIGPIPE) }
+func ignorePipe() { swallow(syscall.SIGPIPE) }

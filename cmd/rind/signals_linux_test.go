@@ -1,0 +1,49 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestCommandsObeyTheSignalsThatTheRuntimeDoesNot: a closed pipe ends the program that writes into it, as in any shell, whatever the runtime does
+// with its own, and an interrupt can end what a command started.
+func TestCommandsObeyTheSignalsThatTheRuntimeDoesNot(t *testing.T) {
+	const (
+		command = "yes | head -1; echo ${PIPESTATUS[*]}; grep SigIgn /proc/self/status"
+		want    = `y\n141 0\nSigIgn:\t0000000000000000\n`
+	)
+	root, ws := playing(t, `{"turns":[{"steps":[{"call":{"id":"c1","name":"bash","arguments":{"command":"`+command+`"}}},{"finish":"tool_calls"},{"text":"Done."}]}]}`)
+	told := func(t *testing.T, line string) {
+		if !strings.Contains(strings.ReplaceAll(line, `\\`, `\`), want) {
+			t.Errorf("the command said %s", line)
+		}
+	}
+	t.Run("prompt", func(t *testing.T) {
+		out := rind(t, root, ws, nil, "prompt", "--json", "--mode", "full", "go").out
+		_, after, _ := strings.Cut(out, `"type":"tool_result"`)
+		told(t, after)
+	})
+	t.Run("chat", func(t *testing.T) {
+		rindWith(t, strings.NewReader("go\n"), root, ws, nil, "chat", "--mode", "full")
+		_, id, _ := strings.Cut(rind(t, root, ws, nil, "sessions", "list", "--limit", "1", "--json").out, `"id":"`)
+		out := rind(t, root, ws, nil, "sessions", "export", strings.Split(id, `"`)[0]).out
+		_, after, _ := strings.Cut(out, `"type":"tool_result"`)
+		told(t, after)
+	})
+	t.Run("app-server", func(t *testing.T) {
+		p := launched(t, root, ws, nil, "app-server", "--stdio")
+		for _, line := range []string{
+			`{"kind":"request","request_id":1,"method":"initialize"}`, `{"kind":"request","request_id":2,"method":"rind/session/set_mode","params":{"mode":"full"}}`,
+			`{"kind":"request","request_id":3,"method":"session/prompt","params":{"input":"go"}}`,
+		} {
+			if err := p.WriteLine(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lines := p.Until(acpPatience, func(line string) bool { return strings.Contains(line, `"type":"tool_result"`) })
+		told(t, lines[len(lines)-1])
+		p.CloseStdin()
+		p.Rest(acpPatience)
+		p.Wait(acpPatience)
+	})
+}

@@ -139,6 +139,7 @@ func TestSettingsThatCannotWorkAreRefusedWithoutTheirSecrets(t *testing.T) {
 		"a key of lines":   {BaseURL: "http://host", Key: "CANARY\nCANARY"},
 		"a header's name":  {BaseURL: "http://host", Headers: map[string]string{"X Y": "CANARY"}},
 		"a header's value": {BaseURL: "http://host", Headers: map[string]string{"X": "CANARY\r\nY: z"}},
+		"a folder":         {BaseURL: "http://host", CAFile: t.TempDir()},
 		"no such file":     {BaseURL: "http://host", CAFile: filepath.Join(t.TempDir(), "none.pem")},
 	} {
 		cfg.Name = "mine"

@@ -33,7 +33,7 @@ func authorities(cfg Config) (*tls.Config, error) {
 	if cfg.CAFile == "" {
 		return nil, nil // no file: the system authorities
 	}
-	pem, err := os.ReadFile(cfg.CAFile)
+	pem, err := certificates(cfg.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("provider %s: caFile: %w", cfg.Name, err)
 	}
@@ -45,6 +45,23 @@ func authorities(cfg Config) (*tls.Config, error) {
 		return nil, fmt.Errorf("provider %s: caFile %s holds no certificate", cfg.Name, cfg.CAFile)
 	}
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// largestCA bounds a file of certificates; those of whole systems have a quarter of a MiB.
+const largestCA = 16 << 20
+
+// certificates reads a file. What is no file is not opened: that may wait for ever.
+func certificates(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", path)
+	case info.Size() > largestCA:
+		return nil, fmt.Errorf("%s is larger than %d MiB", path, largestCA>>20)
+	}
+	return os.ReadFile(path)
 }
 
 // sameHost follows redirects only where the key and the conversation may go, and only as the same request: anywhere else the redirect

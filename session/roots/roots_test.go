@@ -208,6 +208,9 @@ func TestOutsidePathsAreOpenedOnlyAsListed(t *testing.T) {
 	if err != nil || len(names) != 1 || names[0].Name() != "secret" {
 		t.Errorf("listed folder: %v, %v", names, err)
 	}
+	if err := r.Remove(l.evil + "/secret"); reasonOf(t, err) != roots.Outside || content(t, l.evil+"/secret") == "" {
+		t.Errorf("removing from a listed folder: %v", err)
+	}
 	if _, err := r.WriteFile(l.top+"/fresh", []byte("made"), roots.WriteOptions{}); err != nil || content(t, l.top+"/fresh") != "made" {
 		t.Errorf("writing a listed file: %v", err)
 	}

@@ -229,6 +229,9 @@ func (r *Roots) Remove(path string) error {
 	if err != nil {
 		return err
 	}
+	if p.Outside && !r.listed(p.Abs) { // its folder is, which lets nobody change what lies in it
+		return refuse(Outside, path, p.Abs, nil, "%s leads to %s, outside the workspace.", quote(path), quote(p.Abs))
+	}
 	if slices.ContainsFunc(r.list, func(x root) bool { return x.path == p.Abs }) {
 		return refuse(Denied, path, p.Abs, fs.ErrPermission, "%s is a workspace folder.", quote(path))
 	}

@@ -228,8 +228,9 @@ func change(path, key string, edit func(src []byte, root node) []byte) error {
 // replace puts data in place of the file at path in one step: whoever reads sees the old file or the new one. Where path is a link the
 // file it names is replaced and the link stays.
 func replace(path string, data []byte) (err error) {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	path, err = target(path)
+	if err != nil {
+		return err
 	}
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -252,6 +253,28 @@ func replace(path string, data []byte) (err error) {
 		return err
 	}
 	return os.Rename(f.Name(), path)
+}
+
+// target is the file that a link leads to, which need not be there yet.
+func target(path string) (string, error) {
+	for range 40 {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real, nil
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			return path, nil //nolint:nilerr // it is no link: a file that is to be made
+		}
+		if !filepath.IsAbs(to) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return "", err
+			}
+			to = filepath.Join(dir, to)
+		}
+		path = to
+	}
+	return "", fmt.Errorf("the links of %s go round in circles", path)
 }
 
 // put gives src with the member that path leads to set to raw, making the objects on the way.

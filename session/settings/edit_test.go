@@ -105,6 +105,27 @@ func TestSetWritesThroughALink(t *testing.T) {
 	}
 }
 
+func TestSetMakesTheFileThatALinkLeadsTo(t *testing.T) {
+	dir := t.TempDir()
+	for link, to := range map[string]string{"far": filepath.Join(dir, "dots", "a.json"), "near": filepath.Join("dots", "b.json"), "twice": "near2", "near2": filepath.Join("dots", "c.json")} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Skip("no links here:", err)
+		}
+	}
+	for link, name := range map[string]string{"far": "a.json", "near": "b.json", "twice": "c.json"} {
+		link := filepath.Join(dir, link)
+		if err := Set(link, "model", "b"); err != nil {
+			t.Fatal(err)
+		}
+		if s, err := Load(filepath.Join(dir, "dots", name)); err != nil || or(s.doc.Model, "") != "b" {
+			t.Errorf("%s: the file it leads to says %v, %v", link, s.doc.Model, err)
+		}
+		if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("the link %s was replaced by a file", link)
+		}
+	}
+}
+
 func TestUnsetRemovesOneMember(t *testing.T) {
 	for _, c := range []struct{ src, key, want string }{
 		{"{\n  \"a\": 1,\n  \"model\": \"m\",\n  \"b\": 2\n}", "model", "{\n  \"a\": 1,\n  \"b\": 2\n}"},

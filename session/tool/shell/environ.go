@@ -3,6 +3,7 @@ package shell
 import (
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,10 @@ var secretNames = []string{
 	"AWS_*KEY*", "AWS_*TOKEN*", "AZURE_*KEY*", "*_CREDENTIALS_JSON", "MYSQL_PWD", "SSHPASS", "KUBECONFIG_DATA", "*_CONNECTION_STRING",
 	"*_SERVICE_ACCOUNT_KEY", "*_WEBHOOK_URL",
 }
+
+// bending are variables by which a shell takes the words of a command for something else: where cd leads, what a wildcard becomes. A command
+// is judged by its words.
+var bending = []string{"CDPATH", "GLOBIGNORE", "BASHOPTS", "SHELLOPTS"}
 
 // set are the variables every command gets: nothing waits for a person at a terminal, and nothing is paged.
 var set = map[string]string{"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
@@ -31,7 +36,7 @@ func secret(name string) bool {
 	return false
 }
 
-// environ is a command's environment: the user's without secrets, and set.
+// environ is a command's environment: the user's without secrets and what is bending, and set.
 func environ(user []string, secrets func(name, value string) bool, cwd string) []string {
 	env := make([]string, 0, len(user)+len(set)+1)
 	for _, kv := range user {
@@ -39,7 +44,7 @@ func environ(user []string, secrets func(name, value string) bool, cwd string) [
 		if !ok || name == "" && runtime.GOOS != "windows" { // there, "=C:" is one
 			continue
 		}
-		if _, ours := set[name]; ours || name == "PWD" || secret(name) || secrets != nil && secrets(name, value) {
+		if _, ours := set[name]; ours || name == "PWD" || slices.Contains(bending, name) || secret(name) || secrets != nil && secrets(name, value) {
 			continue
 		}
 		env = append(env, kv)

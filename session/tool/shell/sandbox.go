@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -270,8 +271,18 @@ func linked(dot, root string) []string {
 
 // pointer reads the path a file of git holds, absolute with links followed; "" for none.
 func pointer(file, prefix string) string {
-	data, err := os.ReadFile(file)
-	if err != nil || len(data) > 8<<10 {
+	const most = 8 << 10
+	info, err := os.Stat(file)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most { // a workspace may hold anything there: a pipe, a link to a device
+		return ""
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
 		return ""
 	}
 	path, ok := strings.CutPrefix(strings.TrimSpace(string(data)), prefix)

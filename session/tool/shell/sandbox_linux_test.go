@@ -1,10 +1,13 @@
 package shell_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/tool/shell"
@@ -216,6 +219,32 @@ func TestACommandHasTheThreeStandardDescriptorsOnly(t *testing.T) {
 		data, _ := d.run(t, "ls /proc/self/fd; git --version >&2")
 		if got := strings.Join(strings.Fields(data.Stdout), " "); got != "0 1 2 3" || data.ExitCode != 0 { // 3 is the folder that ls reads
 			t.Errorf("%s: descriptors %s", mode, got)
+		}
+	}
+}
+
+func TestAPipeWhereGitNamesAFolderIsNotWaitedFor(t *testing.T) {
+	for _, name := range []string{"gitdir", "commondir"} {
+		d := guarded(t)
+		at := filepath.Join(d.root, "kept")
+		d.put(t, "app/.git", "gitdir: "+at+"\n")
+		d.put(t, "app/kept/gitdir", filepath.Join(d.root, ".git")+"\n")
+		_ = os.Remove(filepath.Join(at, name))
+		if err := syscall.Mkfifo(filepath.Join(at, name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		said := make(chan string, 1)
+		go func() {
+			data, _ := d.run(t, "echo hi")
+			said <- data.Stdout
+		}()
+		select {
+		case out := <-said:
+			if out != "hi\n" {
+				t.Errorf("%s: %q", name, out)
+			}
+		case <-time.After(20 * time.Second):
+			t.Fatalf("%s is waited for", name)
 		}
 	}
 }

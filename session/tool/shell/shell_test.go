@@ -288,6 +288,7 @@ func TestCommandsGetTheUsersEnvironmentWithoutItsSecrets(t *testing.T) {
 	lost := []string{
 		"OPENAI_API_KEY=x", "GITHUB_TOKEN=x", "aws_secret_access_key=x", "AWS_ACCESS_KEY_ID=x", "AWS_SESSION_TOKEN=x", "DB_PASSWORD=x", "RIND_HOME=/x",
 		"RIND_TRACE_LLM=1", "STRIPE_SECRET=x", "PGPASSWORD=x", "npm_config_//registry.example/:_authToken=x", "ODD=s3cret", "SIGNING_PRIVATE_KEY=x",
+		"CDPATH=/", "GLOBIGNORE=x", "BASHOPTS=dotglob", "SHELLOPTS=noglob",
 	}
 	base := d.config.Environ()
 	d.config.Environ = func() []string {

@@ -13,8 +13,6 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-const entryColumns = "e.seq, e.turn, e.kind, e.time, e.event, e.more, e.number, e.count"
-
 // stmt prepares a reading statement once; database/sql repeats that for each connection it comes to run on. Close of the connections ends them.
 func (s *Store) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
 	db, err := s.db(ctx)
@@ -51,7 +49,7 @@ func bounded(ctx context.Context) (context.Context, error) {
 	return context.WithoutCancel(ctx), nil
 }
 
-// entries runs a query over entryColumns. All rows are read, and the transaction is over, before it returns.
+// entries runs a query over turnColumn and entryColumns. All rows are read, and the transaction is over, before it returns.
 func (s *Store) entries(ctx context.Context, what string, limit int, query string, args ...any) ([]session.Entry, error) {
 	out, err := s.readPage(ctx, query, func(ctx context.Context, st *sql.Stmt) ([]session.Entry, error) {
 		db, err := s.db(ctx)
@@ -67,7 +65,7 @@ func (s *Store) entries(ctx context.Context, what string, limit int, query strin
 		if err != nil {
 			return nil, err
 		}
-		out, spans, err := s.page(rows, what, limit)
+		out, spans, err := s.page(rows, true, what, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -87,67 +85,6 @@ func (s *Store) readPage(ctx context.Context, query string, f func(context.Conte
 		return nil, err
 	}
 	return retry(ctx, func() ([]session.Entry, error) { return f(short, st) })
-}
-
-// page reads all rows of entryColumns and closes them; the turns are still to be named.
-func (s *Store) page(rows *sql.Rows, what string, limit int) ([]session.Entry, []span, error) {
-	defer rows.Close()
-	out := make([]session.Entry, 0, min(limit, 256))
-	var turn sql.NullInt64
-	var seq, kind, micros int64
-	var event, more []byte
-	var first int64
-	var count int
-	into := []any{&seq, &turn, &kind, &micros, &event, &more, &first, &count}
-	spans := make([]span, 0, 8) // neighbours are mostly of one turn
-	for rows.Next() {
-		if err := rows.Scan(into...); err != nil {
-			return nil, nil, err
-		}
-		if event != nil && !protocol.Valid(event) || more != nil && !protocol.Valid(more) {
-			return nil, nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
-		}
-		if n := len(spans); n == 0 || spans[n-1].turn != turn {
-			spans = append(spans, span{turn: turn})
-		}
-		spans[len(spans)-1].entries++
-		out = append(out, session.Entry{
-			Seq: session.Seq(seq), Kind: protocol.Kind(kind), Time: time.UnixMicro(micros).UTC(), Event: event, More: more,
-			PortableFirst: first, PortableCount: count,
-		})
-	}
-	return out, spans, rows.Err()
-}
-
-// span is a run of entries of one turn.
-type span struct {
-	turn    sql.NullInt64
-	entries int
-}
-
-// nameTurns fills in the turns of a page. They are looked up once each: joining them to every row costs a quarter of the whole page.
-func nameTurns(ctx context.Context, tx *sql.Tx, spans []span, out []session.Entry) error {
-	names := map[int64]session.TurnID{}
-	at := 0
-	for _, sp := range spans {
-		var name session.TurnID
-		if id := sp.turn; id.Valid {
-			var known bool
-			if name, known = names[id.Int64]; !known {
-				var text string
-				if err := tx.QueryRowContext(ctx, "SELECT turn FROM turns WHERE id = ?", id.Int64).Scan(&text); err != nil && !errors.Is(err, sql.ErrNoRows) {
-					return err
-				}
-				name = session.TurnID(text)
-				names[id.Int64] = name
-			}
-		}
-		for range sp.entries {
-			out[at].Turn = name
-			at++
-		}
-	}
-	return nil
 }
 
 // inView returns where the entries of a view are found and the condition. Facts have an index of their own, so that a page costs the same
@@ -177,7 +114,7 @@ func (s *Store) exists(ctx context.Context, id session.SessionID, n int) error {
 // Read implements session.Log.
 func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
 	table, condition := inView(v)
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq > ?"+
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+turnColumn+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq > ?"+
 		condition+" ORDER BY e.seq LIMIT ?", string(id), int64(after), limit)
 	if err != nil {
 		return nil, err
@@ -191,7 +128,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 		before = 1 << 62
 	}
 	table, condition := inView(v)
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq < ?"+
+	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+turnColumn+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq < ?"+
 		condition+" ORDER BY e.seq DESC LIMIT ?", string(id), int64(before), limit)
 	if err != nil {
 		return nil, err
@@ -208,7 +145,7 @@ func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, 
 		if err != nil {
 			return nil, err
 		}
-		out, _, err := s.page(rows, "turn "+string(turn), limit)
+		out, _, err := s.page(rows, false, "turn "+string(turn), limit)
 		for i := range out {
 			out[i].Turn = turn
 		}

@@ -28,7 +28,7 @@ type watch struct {
 	teller *executions.Teller
 	told   int64       // number of the last event told
 	cursor session.Seq // place in the session's log up to which everything was told
-	events []portable.Event
+	line   []byte      // the event that is being told
 }
 
 var _ outlet.Stream = (*watch)(nil)
@@ -186,16 +186,12 @@ func (w *watch) Page(buf []byte, _ func() session.Seq) (_ []byte, more bool, err
 			return buf, true, nil
 		}
 		if e.Turn == w.run.Turn {
-			if w.events, err = w.teller.Append(w.events[:0], e, w.told); err != nil {
+			if err = w.teller.Each(e, w.told, func(l *portable.Line) {
+				w.told, w.line = l.Sequence, l.Append(w.line[:0])
+				buf = w.c.out.appendEvent(buf, &protocol.Envelope{Method: rindv2.MethodExecution, Execution: w.run.ID, Event: w.line})
+			}); err != nil {
 				return buf, false, err
 			}
-			for j := range w.events {
-				w.told = w.events[j].Sequence
-				buf = w.c.out.appendEvent(buf, &protocol.Envelope{
-					Method: rindv2.MethodExecution, Execution: w.run.ID, Event: protocol.MustMarshal(&w.events[j]),
-				})
-			}
-			clear(w.events) // keeps no text alive
 			if e.Kind.Info().Terminal {
 				w.cursor = head // nothing of it comes any more
 				w.end()

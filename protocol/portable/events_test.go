@@ -195,6 +195,37 @@ func TestARecordFollowsTheStateMachine(t *testing.T) {
 	}
 }
 
+// What is written piece by piece, by HTTP and by the lines of an editor, is the object word for word.
+func TestALineIsItsEventAsAnObject(t *testing.T) {
+	teller := &Teller{Context: Context{Execution: sampleExecution, Provider: "agent", Workspace: "/w"}}
+	spaced := &protocol.ProviderEvent{}
+	spaced.More.Data = json.RawMessage("{ \"a\" : [ 1,\n 2 ], \"b\":\"<\u2028>\" }")
+	seen := 0
+	for _, e := range entries(t, append(samples(), spaced)) {
+		b, err := protocol.Decode(&e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := Events(&teller.Context, &e, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := teller.Each(&e, 0, func(l *Line) {
+			object := protocol.MustMarshal(want[0])
+			if line := l.Append(nil); !bytes.Equal(line, object) || !bytes.Equal(protocol.MustMarshal(l.Event()), object) {
+				t.Errorf("%s: %s, want %s", e.Kind, line, object)
+			}
+			want = want[1:]
+			seen++
+		}); err != nil || len(want) > 0 {
+			t.Errorf("%s: %d events are missing, %v", e.Kind, len(want), err)
+		}
+	}
+	if seen < len(samples()) {
+		t.Errorf("%d events", seen)
+	}
+}
+
 func TestEveryCodeHasAStatusAndUnknownErrorsTellNothing(t *testing.T) {
 	for kind, row := range kinds {
 		if statuses[row.code] == 0 {

@@ -18,27 +18,27 @@ const (
 	turnColumn   = "ifnull(e.turn, 0), " // before them, where a page may have entries of several turns or of none
 )
 
-// number is a column that holds an integer. As a sql.Scanner it spares the detour that database/sql takes through reflection.
-type number int64
+// intColumn is a column that holds an integer. As a sql.Scanner it spares the detour that database/sql takes through reflection.
+type intColumn int64
 
 // Scan implements sql.Scanner.
-func (n *number) Scan(v any) error {
+func (n *intColumn) Scan(v any) error {
 	i, ok := v.(int64)
 	if !ok {
 		return fmt.Errorf("%T where a number belongs", v)
 	}
-	*n = number(i)
+	*n = intColumn(i)
 	return nil
 }
 
-// text is a column that holds bytes, or nothing; it keeps a copy of them.
-type text struct {
+// textColumn is a column that holds bytes, or nothing; it keeps a copy of them.
+type textColumn struct {
 	*room
 	b []byte
 }
 
 // Scan implements sql.Scanner.
-func (t *text) Scan(v any) error {
+func (t *textColumn) Scan(v any) error {
 	switch v := v.(type) {
 	case []byte:
 		t.b = t.keep(v)
@@ -76,8 +76,8 @@ func (s *Store) page(rows *sql.Rows, turns bool, what string, limit int) ([]sess
 	defer rows.Close()
 	out := make([]session.Entry, 0, min(limit, 256))
 	bytes := &room{size: min(limit*512, 16<<10)}
-	var turn, seq, first, packed number
-	event, more := text{room: bytes}, text{room: bytes}
+	var turn, seq, first, packed intColumn
+	event, more := textColumn{room: bytes}, textColumn{room: bytes}
 	into := []any{&turn, &seq, &first, &packed, &event, &more}
 	if !turns {
 		into = into[1:]

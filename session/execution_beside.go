@@ -68,8 +68,8 @@ type besideRun struct {
 	ids     map[string]bool        // of artifacts
 	answers map[string]chan answer // open actions
 	fault   *Failure               // the first thing the provider did that it must not
-	ahead   int                    // bytes of events on their way to the disk
-	unsaid  error                  // one of them could not be stored
+	say     saying                 // text that is not on the disk yet
+	unsaid  error                  // something that was told could not be stored
 }
 
 func (s *Session) newBeside(turn TurnID, req *ExecutionRequest) *besideRun {
@@ -234,6 +234,7 @@ func (run *besideRun) words(err error) string {
 // end ends the execution: with e, or as a success with final. Of several ends the first counts.
 func (run *besideRun) end(e *ending, final *string) {
 	if run.stage.enter(stageEnding) {
+		run.say.refuse(errTurnGone)
 		run.storeEnd(e, final)
 	}
 }

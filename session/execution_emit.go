@@ -25,54 +25,41 @@ const (
 
 const maxEventBytes = 8 << 20
 
-// Emit tells an event and returns once it is in the log; text may be on its way there, as long as not much of it is, and is told when it has arrived.
-// What could not be stored fails a later Emit, or the execution. An event that must not be emitted fails the execution, whatever the provider does
-// with the error. After the end it does nothing and returns an error.
+// Emit tells an event and returns once it is in the log, or, with text, what Say does. An event that must not be emitted fails the execution,
+// whatever the provider does with the error. After the end it does nothing and returns an error.
 func (x *Execution) Emit(kind string, data json.RawMessage) error {
+	if kind == EmitDelta {
+		text, bad := deltaText(data)
+		if bad == "" {
+			return x.Say(text)
+		}
+		return x.do(func(_ *OpenTurn, done func(error)) { x.violate(bad, done) })
+	}
 	return x.do(func(_ *OpenTurn, done func(error)) {
 		b, bad := x.body(kind, data)
 		if bad != "" {
 			x.violate(bad, done)
 			return
 		}
-		run := x.run
-		size := len(data) + 256 // and what is stored around it
-		run.ahead += size
-		wait := kind != EmitDelta || run.ahead > emitAhead
-		run.s.append(lines(x.Turn, b), func(_ Seq, err error) {
-			run.ahead -= size
+		x.run.s.append(lines(x.Turn, b), func(_ Seq, err error) {
 			if err != nil {
-				run.unsaid = err
+				x.run.unsaid = err
 			}
-			if wait {
-				done(err)
-			}
+			done(err)
 		})
-		if !wait { // text goes to the disk in the order it was said, several pieces at a time
-			done(nil)
-		}
 	})
 }
 
-// emitAhead bounds the events of an execution that are on their way to the disk, in bytes, before the next piece of text waits.
-const emitAhead = 64 << 10
-
-// do runs f on the session's goroutine while the execution is open.
+// do runs f on the session's goroutine while the execution is open, behind what was said before.
 func (x *Execution) do(f func(open *OpenTurn, done func(error))) error {
 	ch := make(chan error, 1)
 	run := x.run
 	if !run.s.post(func() {
-		open := run.s.next.turn(x.Turn)
-		switch {
-		case open == nil || run.stage >= stageEnding:
-			ch <- errTurnGone
-		case run.fault != nil:
-			ch <- run.fault
-		case run.unsaid != nil: // what comes behind a gap is not told
-			ch <- run.unsaid
-		default:
-			f(open, func(err error) { ch <- err })
+		if err := run.refusal(); err != nil {
+			ch <- err
+			return
 		}
+		f(run.s.next.turn(x.Turn), func(err error) { ch <- err })
 	}) {
 		return errTurnGone
 	}
@@ -83,30 +70,41 @@ func (x *Execution) do(f func(open *OpenTurn, done func(error))) error {
 func (x *Execution) violate(text string, done func(error)) {
 	x.run.fault = executionFault(text)
 	x.run.cancel(x.run.fault)
+	x.run.say.refuse(x.run.fault)
 	done(x.run.fault)
 }
 
-func (x *Execution) body(kind string, data json.RawMessage) (protocol.Body, string) {
-	switch {
-	case kind != EmitDelta && kind != EmitArtifact && kind != EmitEvent:
-		return nil, "Provider emitted a reserved or unknown event type"
-	case len(data) > maxEventBytes || protocol.Deeper([]byte(data), 256) || !json.Valid(data) || data[0] != '{':
-		return nil, "Provider emitted invalid JSON event data"
+// badData says what is wrong with the data of any event; "" for nothing.
+func badData(data json.RawMessage) string {
+	if len(data) > maxEventBytes || protocol.Deeper([]byte(data), 256) || !json.Valid(data) || data[0] != '{' {
+		return "Provider emitted invalid JSON event data"
 	}
-	switch kind {
-	case EmitDelta:
-		var d struct {
-			Text *string `json:"text"`
-		}
-		if json.Unmarshal(data, &d) != nil || d.Text == nil {
-			return nil, "Provider emitted an invalid text delta"
-		}
-		b := &protocol.AssistantDelta{Text: *d.Text}
-		b.More.MessageID, b.More.Offset = x.run.message, x.run.chars
-		x.run.text = append(x.run.text, *d.Text...)
-		x.run.chars += protocol.CharLen(*d.Text)
-		return b, ""
-	case EmitArtifact:
+	return ""
+}
+
+// deltaText is the text of a delta, or what is wrong with it.
+func deltaText(data json.RawMessage) (text, bad string) {
+	if bad := badData(data); bad != "" {
+		return "", bad
+	}
+	var d struct {
+		Text *string `json:"text"`
+	}
+	if json.Unmarshal(data, &d) != nil || d.Text == nil {
+		return "", "Provider emitted an invalid text delta"
+	}
+	return *d.Text, ""
+}
+
+// body makes the entry of an event that is no text, or says what is wrong with it.
+func (x *Execution) body(kind string, data json.RawMessage) (protocol.Body, string) {
+	if kind != EmitArtifact && kind != EmitEvent {
+		return nil, "Provider emitted a reserved or unknown event type"
+	}
+	if bad := badData(data); bad != "" {
+		return nil, bad
+	}
+	if kind == EmitArtifact {
 		var d struct {
 			ID        *string          `json:"id"`
 			Name      *string          `json:"name"`

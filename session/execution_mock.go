@@ -83,7 +83,7 @@ func (m Mock) Run(ctx context.Context, x *Execution) (string, error) {
 					return "", err
 				}
 			}
-			if err := say(x, chunk); err != nil {
+			if err := x.Say(chunk); err != nil {
 				return "", err
 			}
 		}
@@ -104,10 +104,6 @@ func ask(ctx context.Context, x *Execution, a ActionAsk) (Answer, error) {
 		return Answer{}, err
 	}
 	return p.Wait(ctx)
-}
-
-func say(x *Execution, text string) error {
-	return x.Emit(EmitDelta, protocol.MustMarshal(map[string]string{"text": text}))
 }
 
 // space is the set of the protocol's white space, which is wider than Go's.
@@ -215,7 +211,7 @@ func (p *player) play(ctx context.Context, step map[string]json.RawMessage) erro
 
 func (p *player) say(text string) error {
 	p.said.WriteString(text)
-	return say(p.x, text)
+	return p.x.Say(text)
 }
 
 func (p *player) event(method string, params json.RawMessage) error {

@@ -37,7 +37,7 @@ func (q *saying) add(text string) (ask bool, err error) {
 		return false, q.refused
 	}
 	q.pieces = append(q.pieces, text)
-	q.bytes += size(text)
+	q.bytes += weight(text)
 	ask = !q.posted
 	q.posted = true
 	return ask, nil
@@ -78,7 +78,8 @@ func (q *saying) wake() {
 	}
 }
 
-func size(text string) int { return len(text) + 256 }
+// weight is what a piece takes of sayAhead: itself, and what is stored around it.
+func weight(text string) int { return len(text) + 256 }
 
 // Say tells a piece of text: one event. It returns while the piece is on its way to the disk, as long as not much is; it is told when it has
 // arrived. What could not be stored fails a later one, or the execution. After the end it does nothing and returns an error.
@@ -100,7 +101,7 @@ func (run *besideRun) tellText() {
 	bytes := 0
 	ls := make([]line, len(pieces))
 	for i, text := range pieces {
-		bytes += size(text)
+		bytes += weight(text)
 		b := &protocol.AssistantDelta{Text: text}
 		b.More.MessageID, b.More.Offset = run.message, run.chars
 		run.text = append(run.text, text...)

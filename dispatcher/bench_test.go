@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -31,7 +32,7 @@ func pieces(b *testing.B, n int) []session.Entry {
 }
 
 func benchmarkTold(b *testing.B, env rindv2.Envelope, lag bool) {
-	entries := pieces(b, pageEntries)
+	entries := pieces(b, outlet.PageEntries)
 	c := newConn(New(Config{}), strings.NewReader(""), io.Discard)
 	c.env = env
 	var buf []byte

@@ -55,7 +55,7 @@ func commandList() []rindv2.Command {
 
 // text answers a command.
 func (k *call) text(format string, args ...any) {
-	k.ok(commandResult{Text: fmt.Sprintf(format, args...)})
+	k.OK(commandResult{Text: fmt.Sprintf(format, args...)})
 }
 
 // failed answers a command whose work failed: as text, for mistakes of a person are no errors.
@@ -150,7 +150,7 @@ func commandHelp(k *call, _ *session.Session, args []string) {
 		for _, c := range d.Commands {
 			fmt.Fprintf(&b, "\n  %-*s %s", UsageColumns, c.Usage, c.Description)
 		}
-		k.ok(commandResult{Text: b.String(), Display: d})
+		k.OK(commandResult{Text: b.String(), Display: d})
 		return
 	}
 	c, known := commands[strings.TrimPrefix(args[0], "/")]
@@ -159,7 +159,7 @@ func commandHelp(k *call, _ *session.Session, args []string) {
 		return
 	}
 	d.Command = &c.Command
-	k.ok(commandResult{Text: c.Usage + "\n" + c.Description, Display: d})
+	k.OK(commandResult{Text: c.Usage + "\n" + c.Description, Display: d})
 }
 
 func commandModel(k *call, s *session.Session, args []string) {
@@ -200,7 +200,7 @@ func commandRename(k *call, s *session.Session, args []string) {
 			k.failed(err)
 			return
 		}
-		k.ok(commandResult{Text: "Session renamed: " + title, Display: struct {
+		k.OK(commandResult{Text: "Session renamed: " + title, Display: struct {
 			Type  string            `json:"type"`
 			ID    session.SessionID `json:"session_id"`
 			Name  string            `json:"name"`
@@ -228,7 +228,7 @@ func commandSessions(k *call, _ *session.Session, args []string) {
 		ToolCalls int               `json:"tool_calls"`
 		Preview   string            `json:"preview"`
 	}
-	k.background(func() {
+	k.Background(func() {
 		metas, _, err := k.c.d.cfg.Sessions.List(context.Background(), session.Query{Workspace: k.c.d.cfg.Workspace, Limit: limit})
 		if err != nil {
 			k.failed(err)
@@ -246,7 +246,7 @@ func commandSessions(k *call, _ *session.Session, args []string) {
 		if text == "" {
 			text = "No sessions found."
 		}
-		k.ok(commandResult{Text: text, Display: struct {
+		k.OK(commandResult{Text: text, Display: struct {
 			Type    string             `json:"type"`
 			Rows    []row              `json:"sessions"`
 			Current *session.SessionID `json:"current_session_id"`
@@ -309,7 +309,7 @@ func commandStatus(k *call, s *session.Session, _ []string) {
 			}
 		}
 		fmt.Fprintf(&b, "messages: %d", v.Messages)
-		k.ok(commandResult{Text: b.String(), Display: struct {
+		k.OK(commandResult{Text: b.String(), Display: struct {
 			Type     string            `json:"type"`
 			Session  session.SessionID `json:"session"`
 			Model    string            `json:"model"`

@@ -27,7 +27,7 @@ func init() {
 
 // commandSkillName answers `/skill:name …`: the prompt is the client's to send, and loads the skill.
 func commandSkillName(k *call, input string) {
-	k.ok(commandResult{Next: &rindv2.NextPrompt{Input: input}})
+	k.OK(commandResult{Next: &rindv2.NextPrompt{Input: input}})
 }
 
 func commandSkill(k *call, s *session.Session, args []string) {
@@ -35,7 +35,7 @@ func commandSkill(k *call, s *session.Session, args []string) {
 		k.text("Usage: /skill [list]")
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		skills := k.c.d.cfg.Guide.Skills(s.Workspace())
 		if skills == nil {
 			skills = []session.Skill{}
@@ -48,7 +48,7 @@ func commandSkill(k *call, s *session.Session, args []string) {
 		if text == "" {
 			text = "No skills found."
 		}
-		k.ok(commandResult{Text: text, Display: struct {
+		k.OK(commandResult{Text: text, Display: struct {
 			Type   string          `json:"type"`
 			Skills []session.Skill `json:"skills"`
 		}{"skills", skills}})
@@ -69,7 +69,7 @@ func commandInit(k *call, s *session.Session, args []string) {
 		dir, about = k.c.d.cfg.DataRoot, "this person: what they expect in every project, as far as you were told or can see; ask where you do not know"
 	}
 	path := filepath.ToSlash(filepath.Join(dir, "RIND.md"))
-	k.ok(commandResult{
+	k.OK(commandResult{
 		Text: fmt.Sprintf("Initializing %s RIND.md: %s", scope, path),
 		Next: &rindv2.NextPrompt{
 			Input: fmt.Sprintf("Initialize %s RIND.md at %s", scope, path),
@@ -107,7 +107,7 @@ func commandPermissions(k *call, s *session.Session, args []string) {
 		Effect    string `json:"effect"`
 		CreatedAt string `json:"created_at"`
 	}
-	k.background(func() {
+	k.Background(func() {
 		ctx := context.Background()
 		var b strings.Builder
 		if revoke > 0 {
@@ -139,7 +139,7 @@ func commandPermissions(k *call, s *session.Session, args []string) {
 		if len(rows) == 0 {
 			b.WriteString("No rules are remembered for this workspace.")
 		}
-		k.ok(commandResult{Text: strings.TrimRight(b.String(), "\n"), Display: struct {
+		k.OK(commandResult{Text: strings.TrimRight(b.String(), "\n"), Display: struct {
 			Type  string `json:"type"`
 			Rules []row  `json:"rules"`
 		}{"permissions", rows}})
@@ -155,7 +155,7 @@ func commandTrust(k *call, s *session.Session, args []string) {
 		k.text("Command failed: This process cannot trust workspaces; use 'rind trust'.")
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		enabled, err := k.c.d.cfg.Trust(s.Workspace())
 		if err != nil {
 			k.text("Command failed: %s", firstLine(err.Error()))
@@ -170,7 +170,7 @@ func commandTrust(k *call, s *session.Session, args []string) {
 		} else {
 			text += "\nThis enables:\n- " + strings.Join(enabled, "\n- ")
 		}
-		k.ok(commandResult{Text: text, Display: struct {
+		k.OK(commandResult{Text: text, Display: struct {
 			Type      string   `json:"type"`
 			Workspace string   `json:"workspace_root"`
 			Trusted   bool     `json:"trusted"`
@@ -199,7 +199,7 @@ func commandUndo(k *call, s *session.Session, args []string) {
 			return
 		}
 		draft := v.Draft
-		k.background(func() {
+		k.Background(func() {
 			var done session.Undone
 			var err error
 			if !draft {
@@ -212,7 +212,7 @@ func commandUndo(k *call, s *session.Session, args []string) {
 			if done.Files == nil {
 				done.Files = []session.FileUndo{}
 			}
-			k.ok(commandResult{Text: undoText(done), Display: struct {
+			k.OK(commandResult{Text: undoText(done), Display: struct {
 				Type  string             `json:"type"`
 				Turn  session.TurnID     `json:"turn_id"`
 				Files []session.FileUndo `json:"files"`

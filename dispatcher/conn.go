@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
@@ -22,16 +21,14 @@ type Conn struct {
 	out      *Outbox
 	in       *frame.Reader
 	requests *outlet.Requests[*call]
-	working  working // for answers
-
-	final *call // shutdown, answered last; set by the reading goroutine before the end begins
 
 	mu          sync.Mutex // guards what follows; never held over I/O
 	env         rindv2.Envelope
 	how         frame.Framing
 	decided     bool
 	ready       bool
-	stopping    bool // shutdown was asked for
+	stopping    bool  // shutdown was asked for
+	final       *call // that request, answered last; nil for none
 	current     *session.Session
 	lostCurrent session.SessionID // the current session was deleted by another connection
 	caps        bool              // initialize carried client_capabilities
@@ -116,18 +113,16 @@ func (c *Conn) Refuse(err error) {
 		}
 		r = rindv2.FrameFault(text)
 	}
-	c.out.reply(protocol.Reply{ID: r.ID, Err: r.Err}, "")
+	c.out.Refuse(protocol.Reply{ID: r.ID, Err: r.Err})
 }
 
 // call is one request being answered.
 type call struct {
+	outlet.Call
 	c      *Conn
-	req    protocol.Request
 	params rindv2.Params
 	prompt *session.Prompt
 	stop   func() // ends what works for the answer; nil for none
-
-	done atomic.Bool // it has its answer
 }
 
 // Request implements rpc.Peer: the checks that need the connection's state, in the order of docs/protocol/rind-v2.md section 2, then the
@@ -154,10 +149,10 @@ func (c *Conn) Request(req protocol.Request) {
 		refused = rindv2.Overloaded()
 	}
 	if refused != nil {
-		c.out.reply(protocol.Reply{ID: req.ID, Err: refused}, "")
+		c.out.Refuse(protocol.Reply{ID: req.ID, Err: refused})
 		return
 	}
-	k := &call{c: c, req: req, params: rindv2.ReadParams(req.Params)}
+	k := &call{Call: outlet.Call{Request: req, Out: c.out.Outlet}, c: c, params: rindv2.ReadParams(req.Params)}
 	if req.ID != nil {
 		c.requests.Add(string(req.ID), k)
 	}
@@ -173,57 +168,24 @@ func (c *Conn) Request(req protocol.Request) {
 	m.run(k)
 }
 
-// first reports whether the call has no answer yet, and gives it one.
-func (k *call) first() bool { return !k.done.Swap(true) }
-
-// ok answers with a result.
-func (k *call) ok(result any) {
-	if k.first() && k.req.ID != nil {
-		k.c.out.reply(protocol.Reply{ID: k.req.ID, Result: result}, string(k.req.ID))
-	}
-}
-
-// fail answers with an error.
-func (k *call) fail(err error) {
-	if k.first() && k.req.ID != nil {
-		k.c.out.reply(protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}, string(k.req.ID))
-	}
-}
-
-// settle answers with whichever there is.
-func (k *call) settle(result any, err error) {
-	if err != nil {
-		k.fail(err)
-		return
-	}
-	k.ok(result)
-}
-
-// at answers once the connection was told everything of a session up to seq.
+// at answers once the connection was told everything of a session up to seq, by its watches too: nothing of a turn comes behind the answer to
+// its prompt.
 func (k *call) at(id session.SessionID, seq session.Seq, result any, err error) {
-	if !k.first() || k.req.ID == nil {
-		return
-	}
-	watched := func(outlet.Stream) bool { return k.c.claims.before(id, seq) } // nothing of a turn comes behind the answer to its prompt
-	k.c.out.Hold(&outlet.Hold{Stream: string(id), Seq: seq, ID: string(k.req.ID), Until: watched, Append: k.c.out.answer(func(int64) protocol.Reply {
-		if err != nil {
-			return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
-		}
-		return protocol.Reply{ID: k.req.ID, Result: result}
-	})})
+	k.At(&outlet.Hold{
+		Stream: string(id), Seq: seq, Until: func(outlet.Stream) bool { return k.c.claims.before(id, seq) },
+		Reply: func(outlet.Stream) (any, error) { return result, err },
+	})
 }
 
 var okResult = rindv2.OK{OK: true}
 
 // panicked answers the request whose method panicked on the reading goroutine; reading goes on.
 func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
-	err := panicError(value, stack)
-	k, waits := c.requests.Find(string(req.ID))
-	if !waits {
-		_ = c.d.internal(err)
+	if k, waits := c.requests.Find(string(req.ID)); waits {
+		k.Panicked(value, stack)
 		return
 	}
-	k.fail(err)
+	_ = c.d.internal(outlet.Panic(req.Method, value, stack))
 }
 
 // cancelRequest is the notification $/cancel_request {id} of JSON-RPC.
@@ -239,5 +201,5 @@ func (c *Conn) cancelRequest(k *call) {
 	if target.stop != nil {
 		target.stop()
 	}
-	target.fail(&protocol.Error{Kind: rindv2.RequestCancelled, Message: "Request was cancelled."})
+	target.Fail(&protocol.Error{Kind: rindv2.RequestCancelled, Message: "Request was cancelled."})
 }

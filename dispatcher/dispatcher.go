@@ -115,8 +115,7 @@ func (d *RuntimeDispatcher) stopped() bool {
 
 // internal makes the answer to an unexpected error; its details go to the log file only.
 func (d *RuntimeDispatcher) internal(err error) *protocol.Error {
-	id := d.cfg.ErrorID(err)
-	return &protocol.Error{Kind: protocol.InternalError, Message: "Internal error (id " + id + ").", Details: map[string]any{"error_id": id}, Cause: err}
+	return outlet.Internal(d.cfg.ErrorID(err), err)
 }
 
 // wire makes any error one that a client is told.
@@ -129,6 +128,13 @@ func (d *RuntimeDispatcher) wire(err error) *protocol.Error {
 
 // endWithin is how long the graceful end may take in all (docs/protocol/rind-v2.md section 1.4).
 const endWithin = 900 * time.Millisecond
+
+// How long requests that were read before the end are given for their answers, before the sessions they ask are ended and behind that: together
+// with the end itself within endWithin, and with time left to write.
+const (
+	answerFirst = 100 * time.Millisecond
+	answerLast  = 300 * time.Millisecond
+)
 
 // Options of one connection.
 type Options struct {
@@ -175,9 +181,9 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
 	asked := c.endQuestions()
-	c.working.wait(ctx, answerFirst) // they may open sessions, which nobody can any more behind Shutdown
+	c.out.Rest(ctx, answerFirst) // they may open sessions, which nobody can any more behind Shutdown
 	err := d.cfg.Sessions.Shutdown(ctx)
-	c.working.wait(ctx, answerLast)
+	c.out.Rest(ctx, answerLast)
 	select {
 	case <-asked:
 	case <-ctx.Done():
@@ -189,9 +195,8 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 // shutdown begins the end of the process; k is answered last.
 func (d *RuntimeDispatcher) shutdown(k *call) {
 	k.c.mu.Lock()
-	k.c.stopping = true
+	k.c.stopping, k.c.final = true, k
 	k.c.mu.Unlock()
-	k.c.final = k
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.stopping {
@@ -202,16 +207,14 @@ func (d *RuntimeDispatcher) shutdown(k *call) {
 
 // finalAnswer answers shutdown, as the last line.
 func (c *Conn) finalAnswer(err error) {
+	c.mu.Lock()
 	k := c.final
+	c.mu.Unlock()
 	if k == nil {
 		return
 	}
-	if !k.first() {
-		return
-	}
-	r := protocol.Reply{ID: k.req.ID, Result: okResult}
 	if err != nil {
-		r = protocol.Reply{ID: k.req.ID, Err: &protocol.Error{Kind: protocol.ShutdownFailed, Message: "The log could not be written to its end.", Cause: err}}
+		err = &protocol.Error{Kind: protocol.ShutdownFailed, Message: "The log could not be written to its end.", Cause: err}
 	}
-	c.out.Hold(&outlet.Hold{Last: true, ID: string(k.req.ID), Append: c.out.answer(func(int64) protocol.Reply { return r })})
+	k.At(&outlet.Hold{Last: true, Reply: func(outlet.Stream) (any, error) { return okResult, err }})
 }

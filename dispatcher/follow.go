@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -33,7 +34,7 @@ func (c *Conn) follow(s *session.Session) {
 }
 
 func (c *Conn) newStream(ref *session.Session, bell *session.Follower, cursor session.Seq) *stream {
-	return &stream{out: c.out, s: ref, bell: bell, cursor: cursor, teller: rindv2.Teller{Session: ref.ID}}
+	return &stream{Cursor: outlet.Cursor{Session: ref, Bell: bell, At: cursor}, out: c.out, teller: rindv2.Teller{Session: ref.ID}}
 }
 
 func (c *Conn) following(id session.SessionID) bool { return c.out.Stream(string(id)) != nil }

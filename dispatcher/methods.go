@@ -2,8 +2,6 @@ package dispatcher
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
 	"slices"
 	"sort"
 
@@ -26,7 +24,7 @@ var methods map[string]method
 func init() {
 	served := map[string]func(k *call){
 		"initialize":                     takes(initialize),
-		"ping":                           func(k *call) { k.ok(okResult) },
+		"ping":                           func(k *call) { k.OK(okResult) },
 		"shutdown":                       func(k *call) { k.c.d.shutdown(k) },
 		"session/new":                    takes(sessionNew),
 		"session/create":                 takes(sessionCreate),
@@ -104,7 +102,7 @@ func takes[P any, R interface {
 	return func(k *call) {
 		p := new(P)
 		if err := R(p).Read(k.params); err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		run(k, p)
@@ -158,7 +156,7 @@ func (k *call) session() (s *session.Session, close func(), err error) {
 func (k *call) with(f func(s *session.Session)) {
 	s, close, err := k.session()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	defer close()
@@ -169,7 +167,7 @@ func (k *call) with(f func(s *session.Session)) {
 func (k *call) inspect(f func(v *session.View)) {
 	k.with(func(s *session.Session) {
 		if !s.Inspect(f) {
-			k.fail(rindv2.SessionNotFound(s.ID))
+			k.Fail(rindv2.SessionNotFound(s.ID))
 		}
 	})
 }
@@ -179,32 +177,14 @@ func (k *call) recall(f func(v *session.Recalled)) {
 	k.with(func(s *session.Session) {
 		if !s.Recall(func(v *session.Recalled, err error) {
 			if err != nil {
-				k.fail(err)
+				k.Fail(err)
 				return
 			}
 			f(v)
 		}) {
-			k.fail(rindv2.SessionNotFound(s.ID))
+			k.Fail(rindv2.SessionNotFound(s.ID))
 		}
 	})
-}
-
-func panicError(value any, stack []byte) error {
-	return fmt.Errorf("panic in a method: %v\n%s", value, stack)
-}
-
-// background runs f on a goroutine of its own: for what reads files, the network or long pages.
-func (k *call) background(f func()) {
-	k.c.working.begin()
-	go func() {
-		defer k.c.working.end()
-		defer func() {
-			if r := recover(); r != nil {
-				k.fail(panicError(r, debug.Stack()))
-			}
-		}()
-		f()
-	}()
 }
 
 // makeCurrent makes s the connection's current session, taking over the caller's reference, and follows it.
@@ -266,7 +246,7 @@ func initialize(k *call, p *rindv2.InitializeParams) {
 	if again == nil {
 		s, err := c.first()
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		c.makeCurrent(s)
@@ -281,15 +261,15 @@ func initialize(k *call, p *rindv2.InitializeParams) {
 	if s == nil || !s.Recall(func(v *session.Recalled, err error) {
 		defer close(done)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		c.mu.Lock()
 		c.ready = true
 		c.mu.Unlock()
-		k.ok(c.initialized(v))
+		k.OK(c.initialized(v))
 	}) {
-		k.fail(rindv2.SessionNotFound(lost))
+		k.Fail(rindv2.SessionNotFound(lost))
 		return
 	}
 	<-done

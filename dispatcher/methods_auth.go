@@ -58,13 +58,13 @@ type questions struct {
 
 // sendCall writes a call of ours.
 func (c *Conn) sendCall(call protocol.Call) {
-	c.out.line(rindv2.AppendCall(nil, c.envelope(), call), "")
+	c.out.line(rindv2.AppendCall(nil, c.envelope(), call))
 }
 
 // withdrawCall takes one back, where the envelope has words for that.
 func (c *Conn) withdrawCall(id string) {
 	if b, ok := rindv2.AppendWithdrawal(nil, c.envelope(), id); ok {
-		c.out.line(b, "")
+		c.out.line(b)
 	}
 }
 
@@ -94,10 +94,10 @@ func (k *call) asking(f func(ctx context.Context)) {
 	k.c.mu.Unlock()
 	if stopping {
 		stop(nil)
-		k.fail(rindv2.Stopping())
+		k.Fail(rindv2.Stopping())
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		defer k.c.asks.open.Done()
 		defer stop(nil)
 		f(ctx)
@@ -145,7 +145,7 @@ func authList(k *call, _ *rindv2.Nothing) {
 	if auth := k.c.d.cfg.Auth; auth != nil {
 		list = auth.Providers
 	}
-	k.ok(rindv2.Providers{Providers: list()})
+	k.OK(rindv2.Providers{Providers: list()})
 }
 
 func authLogin(k *call, p *rindv2.LoginParams) {
@@ -158,7 +158,7 @@ func authLogin(k *call, p *rindv2.LoginParams) {
 		err = rindv2.Bad("Unsupported login method: %s", protocol.Prefix(p.Method, 100))
 	}
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.asking(func(ctx context.Context) {
@@ -170,10 +170,10 @@ func authLogin(k *call, p *rindv2.LoginParams) {
 			Progress: func(message string) { k.c.loginProgress(p.ProviderID, message) },
 		})
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
-		k.ok(rindv2.LoggedIn{
+		k.OK(rindv2.LoggedIn{
 			OK: true, ProviderID: p.ProviderID, ModelsCount: in.Models,
 			Selection: protocol.MustMarshal(rindv2.ModelRef{ProviderID: in.Selection.Provider, ModelID: in.Selection.Model}),
 		})
@@ -190,11 +190,11 @@ func (c *Conn) loginProgress(provider, message string) {
 func authLogout(k *call, p *rindv2.LogoutParams) {
 	auth := k.c.d.cfg.Auth
 	if auth == nil {
-		k.fail(protocol.Errorf(protocol.UnsupportedOperation, "This runtime keeps no keys."))
+		k.Fail(protocol.Errorf(protocol.UnsupportedOperation, "This runtime keeps no keys."))
 		return
 	}
 	k.asking(func(ctx context.Context) {
 		deleted, source, err := auth.Logout(ctx, p.ProviderID)
-		k.settle(rindv2.LoggedOut{OK: true, ProviderID: p.ProviderID, Deleted: deleted, Source: source}, err)
+		k.Settle(rindv2.LoggedOut{OK: true, ProviderID: p.ProviderID, Deleted: deleted, Source: source}, err)
 	})
 }

@@ -13,7 +13,7 @@ import (
 func compact(k *call, _ *rindv2.Target) {
 	k.compact(func(id session.SessionID, o session.Outcome, err error) {
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		k.at(id, o.Seq, o.Record, compactFailure(o))

@@ -27,15 +27,15 @@ func (k *call) refuse(err error) {
 		line = k.c.d.internal(err)
 		line.Details["code"] = portable.Internal
 	}
-	k.fail(line)
+	k.Fail(line)
 }
 
 // object is the text of the params, which stand for the body of a request there: null is not absent in it, and half a surrogate pair is no text.
 func (k *call) object() (json.RawMessage, error) {
-	if k.req.Params == nil {
+	if k.Params == nil {
 		return json.RawMessage("{}"), nil
 	}
-	return portable.Text(k.req.Params)
+	return portable.Text(k.Params)
 }
 
 // answered waits for an execution in the background.
@@ -44,13 +44,13 @@ func (k *call) answered(answer executions.Answer, err error) {
 		k.refuse(err)
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		e, err := answer(context.Background())
 		if err != nil {
 			k.refuse(err)
 			return
 		}
-		k.ok(e)
+		k.OK(e)
 	})
 }
 
@@ -71,14 +71,14 @@ func (k *call) run() (*executions.Run, error) {
 	return k.c.d.cfg.Executions.Find(context.Background(), id)
 }
 
-func runtimeDescribe(k *call) { k.ok(k.c.d.cfg.Executions.Describe()) }
+func runtimeDescribe(k *call) { k.OK(k.c.d.cfg.Executions.Describe()) }
 
 func (k *call) conversation(meta session.Meta, err error) {
 	if err != nil {
 		k.refuse(err)
 		return
 	}
-	k.ok(rindv2.ConversationResult{Conversation: executions.Show(&meta), SessionID: meta.ID})
+	k.OK(rindv2.ConversationResult{Conversation: executions.Show(&meta), SessionID: meta.ID})
 }
 
 func conversationCreate(k *call) {
@@ -91,7 +91,7 @@ func conversationCreate(k *call) {
 		k.refuse(err)
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		k.conversation(k.c.d.cfg.Executions.Create(context.Background(), metadata, k.c.d.cfg.Workspace))
 	})
 }
@@ -113,7 +113,7 @@ func conversationRead(k *call) {
 		k.refuse(err)
 		return
 	}
-	k.background(func() { k.conversation(find(context.Background())) })
+	k.Background(func() { k.conversation(find(context.Background())) })
 }
 
 func executionStart(k *call) {
@@ -130,7 +130,7 @@ func executionStart(k *call) {
 }
 
 func executionRead(k *call) {
-	k.background(func() {
+	k.Background(func() {
 		run, err := k.run()
 		if err != nil {
 			k.refuse(err)
@@ -141,7 +141,7 @@ func executionRead(k *call) {
 }
 
 func executionArtifacts(k *call) {
-	k.background(func() {
+	k.Background(func() {
 		run, err := k.run()
 		var list []portable.Artifact
 		if err == nil {
@@ -151,7 +151,7 @@ func executionArtifacts(k *call) {
 			k.refuse(err)
 			return
 		}
-		k.ok(rindv2.ExecutionArtifacts{Artifacts: list})
+		k.OK(rindv2.ExecutionArtifacts{Artifacts: list})
 	})
 }
 
@@ -234,7 +234,7 @@ func executionEvents(k *call) {
 		return
 	}
 	claim := k.c.claim(q.id, q.follow)
-	k.background(func() {
+	k.Background(func() {
 		if err := k.events(q, claim); err != nil {
 			k.c.disclaim(claim)
 			k.refuse(err)
@@ -263,23 +263,21 @@ func (k *call) events(q eventsAsked, claim *claim) error {
 			k.c.disclaim(claim)
 		}
 	}
-	if err != nil || !k.first() { // or it was taken back meanwhile
-		if w != nil {
-			w.Close()
-		}
+	following := err == nil && k.Answer(func() { // before the follower, which tells what comes behind
+		res := rindv2.ExecutionPage{Events: part.Events, NextCursor: part.Cursor, Following: w != nil}
+		k.Out.Reply(protocol.Reply{ID: k.ID, Result: res})
+	})
+	switch {
+	case w == nil:
+	case !following: // or it was taken back meanwhile
+		w.Close()
 		k.c.disclaim(claim)
-		return err
+	default:
+		w.told = part.Cursor
+		if part.Seq > 0 {
+			w.At = part.Seq
+		}
+		w.follow()
 	}
-	// The answer goes before the follower: that tells what comes behind.
-	res := rindv2.ExecutionPage{Events: part.Events, NextCursor: part.Cursor, Following: w != nil}
-	k.c.out.reply(protocol.Reply{ID: k.req.ID, Result: res}, string(k.req.ID))
-	if w == nil {
-		return nil
-	}
-	w.told = part.Cursor
-	if part.Seq > 0 {
-		w.cursor = part.Seq
-	}
-	w.follow()
-	return nil
+	return err
 }

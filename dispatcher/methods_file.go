@@ -25,21 +25,21 @@ var errOutside = rindv2.Bad("path must be relative to the workspace and stay ins
 // file runs f with a handle on the session's workspace root and a path in it, which it cannot leave.
 func (k *call) file(name string, f func(root *os.Root, name string) (any, error)) {
 	if strings.ContainsRune(name, 0) || strings.HasPrefix(name, "/") || filepath.IsAbs(name) || name != "" && !filepath.IsLocal(filepath.FromSlash(name)) {
-		k.fail(errOutside)
+		k.Fail(errOutside)
 		return
 	}
 	name = path.Clean(name)
 	k.inspect(func(v *session.View) {
 		ws := v.Workspace
-		k.background(func() {
+		k.Background(func() {
 			root, err := os.OpenRoot(ws)
 			if err != nil {
-				k.fail(protocol.Errorf(protocol.NotFound, "Workspace directory does not exist: %s", ws))
+				k.Fail(protocol.Errorf(protocol.NotFound, "Workspace directory does not exist: %s", ws))
 				return
 			}
 			defer root.Close()
 			res, err := f(root, filepath.FromSlash(name))
-			k.settle(res, fileError(err, name))
+			k.Settle(res, fileError(err, name))
 		})
 	})
 }
@@ -135,7 +135,7 @@ func fileRead(k *call, p *rindv2.FileParams) {
 
 func fileWrite(k *call, p *rindv2.FileWriteParams) {
 	if len(p.Content) > maxFile {
-		k.fail(rindv2.Bad("The content is larger than 8 MiB."))
+		k.Fail(rindv2.Bad("The content is larger than 8 MiB."))
 		return
 	}
 	k.file(p.Path, func(root *os.Root, name string) (any, error) {

@@ -39,7 +39,7 @@ type Folder struct {
 func (k *call) folders() (Folders, bool) {
 	f := k.c.d.cfg.Folders
 	if f == nil {
-		k.fail(protocol.Errorf(protocol.UnsupportedOperation, "This runtime keeps no defaults of folders."))
+		k.Fail(protocol.Errorf(protocol.UnsupportedOperation, "This runtime keeps no defaults of folders."))
 	}
 	return f, f != nil
 }
@@ -75,10 +75,10 @@ func folderGet(k *call, p *rindv2.FolderParams) {
 	if f, ok := k.folders(); ok {
 		path, err := k.c.folder(p.WorkspaceRoot)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
-		k.settle(folderResult(f, path))
+		k.Settle(folderResult(f, path))
 	}
 }
 
@@ -113,18 +113,18 @@ func (k *call) changeFolder(find func(string) (string, error), root string, chan
 	}
 	path, err := find(root)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		if err := change(f, path); err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		k.c.d.tellAll("folder_defaults_changed", struct {
 			WorkspaceRoot string `json:"workspace_root"`
 		}{path})
-		k.settle(folderResult(f, path))
+		k.Settle(folderResult(f, path))
 	})
 }
 
@@ -160,12 +160,12 @@ func folderResolve(k *call, p *rindv2.FolderResolveParams) {
 			one, err = folderResult(f, path)
 		}
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		res.Folders = append(res.Folders, one)
 	}
-	k.ok(res)
+	k.OK(res)
 }
 
 // folderApply sets a session to what holds in its workspace.
@@ -176,11 +176,11 @@ func folderApply(k *call, _ *rindv2.Target) {
 	}
 	k.inspect(func(v *session.View) {
 		s, path, had := v.Session, v.Workspace, v.Sel
-		k.background(func() {
+		k.Background(func() {
 			d, err := f.Folder(path)
 			want := d.Resolved
 			answer := func(sel session.Selection, changed bool, applies string, err error) {
-				k.settle(rindv2.FolderApplied{ProviderID: sel.Provider, ModelID: sel.Model, ReasoningEffort: sel.Effort, Changed: changed, Applies: applies}, err)
+				k.Settle(rindv2.FolderApplied{ProviderID: sel.Provider, ModelID: sel.Model, ReasoningEffort: sel.Effort, Changed: changed, Applies: applies}, err)
 			}
 			if err != nil || had.Provider == want.Provider && had.Model == want.Model && had.Effort == want.Effort {
 				answer(had, false, "now", err)

@@ -9,7 +9,7 @@ import (
 // The goal methods (docs/protocol/rind-v2.md section 4.9).
 
 func goalGet(k *call, _ *rindv2.Target) {
-	k.inspect(func(v *session.View) { k.ok(rindv2.GoalResult{Goal: v.Goal}) })
+	k.inspect(func(v *session.View) { k.OK(rindv2.GoalResult{Goal: v.Goal}) })
 }
 
 func goalSet(k *call, p *rindv2.GoalSetParams) {
@@ -25,4 +25,4 @@ func goalClear(k *call, _ *rindv2.Target) {
 }
 
 // goal answers with the goal as it is now.
-func (k *call) goal(g *protocol.Goal, err error) { k.settle(rindv2.GoalResult{Goal: g}, err) }
+func (k *call) goal(g *protocol.Goal, err error) { k.Settle(rindv2.GoalResult{Goal: g}, err) }

@@ -18,7 +18,7 @@ func modelList(k *call, p *rindv2.ModelListParams) {
 	if p.WorkspaceRoot != "" {
 		var err error
 		if ws, err = k.c.workspace(p.WorkspaceRoot); err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 	}
@@ -27,12 +27,12 @@ func modelList(k *call, p *rindv2.ModelListParams) {
 		if ws == "" {
 			ws = v.Workspace
 		}
-		k.background(func() {
+		k.Background(func() {
 			ctx, stop := context.WithTimeout(context.Background(), modelListTimeout)
 			defer stop()
 			models, warning, err := k.c.d.cfg.Sessions.Models().List(ctx, p.Refresh)
 			if err != nil {
-				k.fail(err)
+				k.Fail(err)
 				return
 			}
 			k.models(sel, ws, models, warning)
@@ -50,11 +50,11 @@ func (k *call) models(sel session.Selection, workspace string, models []session.
 	}
 	if k.c.legacy() {
 		if len(models) == 0 && warning != "" {
-			k.fail(protocol.Errorf(protocol.ProviderError, "%s", warning))
+			k.Fail(protocol.Errorf(protocol.ProviderError, "%s", warning))
 			return
 		}
 		res.Models = modelIDs(models, sel.Model)
-		k.ok(res)
+		k.OK(res)
 		return
 	}
 	list := make([]rindv2.Model, 0, len(models))
@@ -70,7 +70,7 @@ func (k *call) models(sel session.Selection, workspace string, models []session.
 		list = append(list, it)
 	}
 	res.Models = list
-	k.ok(res)
+	k.OK(res)
 }
 
 // modelIDs is the older form: sorted ids, the current model first when it is missing.
@@ -98,7 +98,7 @@ func modelSet(k *call, p *rindv2.ModelSetParams) {
 	k.with(func(s *session.Session) {
 		s.Change(c, func(sel session.Selection, applies string, err error) {
 			def := k.c.d.cfg.Sessions.Default(s.Workspace()).Model
-			k.settle(rindv2.ModelSet{
+			k.Settle(rindv2.ModelSet{
 				ModelRef: rindv2.ModelRef{ProviderID: sel.Provider, ModelID: sel.Model}, Model: sel.Model, Session: true, Applies: applies,
 				SessionModel: sel.Model, DefaultModel: def, PreviousDefault: def, NewDefault: def, ActiveUpdated: true,
 			}, err)
@@ -109,14 +109,14 @@ func modelSet(k *call, p *rindv2.ModelSetParams) {
 func modelEffort(k *call, p *rindv2.EffortParams) {
 	k.with(func(s *session.Session) {
 		s.Change(session.Change{Effort: &p.ReasoningEffort}, func(sel session.Selection, applies string, err error) {
-			k.settle(rindv2.Effort{ReasoningEffort: sel.Effort, Session: true, Applies: applies}, err)
+			k.Settle(rindv2.Effort{ReasoningEffort: sel.Effort, Session: true, Applies: applies}, err)
 		})
 	})
 }
 
 func setMode(k *call, p *rindv2.ModeParams) {
 	k.with(func(s *session.Session) {
-		s.Change(session.Change{Mode: &p.Mode}, func(sel session.Selection, _ string, err error) { k.settle(rindv2.Mode{Mode: sel.Mode}, err) })
+		s.Change(session.Change{Mode: &p.Mode}, func(sel session.Selection, _ string, err error) { k.Settle(rindv2.Mode{Mode: sel.Mode}, err) })
 	})
 }
 
@@ -128,20 +128,20 @@ func contextInspect(k *call, _ *rindv2.Target) {
 				CapturedAt: protocol.FormatTime(n.Time), TurnID: n.Turn, EstimatedTotal: n.Total, ContextWindowTokens: n.Window, Sections: n.Sections,
 			}
 		}
-		k.ok(res)
+		k.OK(res)
 	})
 }
 
 func usageSummary(k *call, p *rindv2.UsageParams) {
-	k.background(func() {
+	k.Background(func() {
 		now := k.c.d.cfg.Now().UTC()
 		since := time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC).AddDate(0, 0, -p.Days+1)
 		rep, err := k.c.d.cfg.Sessions.Store().Usage(context.Background(), since)
 		if err != nil {
-			k.fail(protocol.Errorf(protocol.PersistenceError, "%v", err))
+			k.Fail(protocol.Errorf(protocol.PersistenceError, "%v", err))
 			return
 		}
-		k.ok(usageResult(p.Days, rep))
+		k.OK(usageResult(p.Days, rep))
 	})
 }
 

@@ -63,29 +63,32 @@ func (k *call) answerAt(v *session.View, take taking) {
 	}
 	read, err := take(v, state)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
-	if !k.first() || k.req.ID == nil {
-		return
+	h := &outlet.Hold{Stream: string(v.Session.ID), Seq: v.Head, Exact: true, Wait: true}
+	k.Answer(func() {
+		h.ID = k.ID
+		k.Out.Hold(h)
+		go func() { k.Out.Ready(h, k.read(read)) }()
+	})
+}
+
+// read makes an answer of what is read.
+func (k *call) read(read func() (func(lastSequence int64) any, error)) (answer func(outlet.Stream) (any, error)) {
+	failed := func(err error) func(outlet.Stream) (any, error) {
+		return func(outlet.Stream) (any, error) { return nil, err }
 	}
-	h := k.c.out.Hold(&outlet.Hold{Stream: string(v.Session.ID), Seq: v.Head, Exact: true, Wait: true, ID: string(k.req.ID)})
-	go func() {
-		result, err := func() (result func(int64) any, err error) {
-			defer func() {
-				if r := recover(); r != nil {
-					err = panicError(r, debug.Stack())
-				}
-			}()
-			return read()
-		}()
-		k.c.out.Ready(h, k.c.out.answer(func(seq int64) protocol.Reply {
-			if err != nil {
-				return protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}
-			}
-			return protocol.Reply{ID: k.req.ID, Result: result(seq)}
-		}))
+	defer func() {
+		if v := recover(); v != nil {
+			answer = failed(outlet.Panic(k.Method, v, debug.Stack()))
+		}
 	}()
+	result, err := read()
+	if err != nil {
+		return failed(err)
+	}
+	return func(outlet.Stream) (any, error) { return result(k.c.out.seq), nil }
 }
 
 // events reads one page of durable events up to the snapshot.
@@ -134,7 +137,7 @@ func (c *Conn) taskEvents(id session.SessionID, after session.Seq, limit int, re
 func (c *Conn) page(id session.SessionID, after, through session.Seq, limit int, v protocol.View) (out []session.Entry, more bool, err error) {
 	bytes := 0
 	for len(out) < limit {
-		page, err := c.d.cfg.Sessions.Store().Read(context.Background(), id, after, min(limit-len(out), pageEntries), v)
+		page, err := c.d.cfg.Sessions.Store().Read(context.Background(), id, after, min(limit-len(out), outlet.PageEntries), v)
 		if err != nil {
 			return nil, false, err
 		}

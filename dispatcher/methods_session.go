@@ -23,7 +23,7 @@ func (c *Conn) workspace(path string) (string, error) {
 func (k *call) draft(o session.DraftOptions) {
 	s, err := k.c.d.cfg.Sessions.Draft(context.Background(), o)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.c.makeCurrent(s)
@@ -33,19 +33,19 @@ func (k *call) draft(o session.DraftOptions) {
 func (k *call) answerInfo(s *session.Session) {
 	if !s.Recall(func(v *session.Recalled, err error) {
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
-		k.ok(k.c.info(v))
+		k.OK(k.c.info(v))
 	}) {
-		k.fail(rindv2.SessionNotFound(s.ID))
+		k.Fail(rindv2.SessionNotFound(s.ID))
 	}
 }
 
 func sessionNew(k *call, p *rindv2.NewParams) {
 	ws, err := k.c.workspace(p.WorkspaceRoot)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.draft(session.DraftOptions{Workspace: ws})
@@ -54,7 +54,7 @@ func sessionNew(k *call, p *rindv2.NewParams) {
 func sessionCreate(k *call, p *rindv2.CreateParams) {
 	ws, err := k.c.workspace(p.WorkspaceRoot)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.draft(session.DraftOptions{
@@ -66,7 +66,7 @@ func sessionCreate(k *call, p *rindv2.CreateParams) {
 // forgetDraft drops a draft nobody has used.
 func forgetDraft(k *call, _ *rindv2.Target) {
 	k.with(func(s *session.Session) {
-		s.Forget(func(forgotten bool) { k.ok(rindv2.Forgotten{Forgotten: forgotten}) })
+		s.Forget(func(forgotten bool) { k.OK(rindv2.Forgotten{Forgotten: forgotten}) })
 	})
 }
 
@@ -87,13 +87,13 @@ func sessionList(k *call, p *rindv2.ListParams) {
 	for _, root := range p.ExcludeWorkspaceRoots {
 		q.Exclude = append(q.Exclude, resolved(root))
 	}
-	k.background(func() {
+	k.Background(func() {
 		metas, next, err := k.c.d.cfg.Sessions.List(context.Background(), q)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
-		k.ok(k.c.list(metas, next))
+		k.OK(k.c.list(metas, next))
 	})
 }
 
@@ -129,7 +129,7 @@ func sessionSwitch(k *call, p *rindv2.Named) {
 	change := func() {
 		s, err := c.d.cfg.Sessions.Open(context.Background(), p.SessionID)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		c.makeCurrent(s)
@@ -147,7 +147,7 @@ func sessionSwitch(k *call, p *rindv2.Named) {
 		busy <- false
 	}
 	if <-busy {
-		k.fail(protocol.Errorf(protocol.TurnActive, "Cannot switch sessions while a turn is running."))
+		k.Fail(protocol.Errorf(protocol.TurnActive, "Cannot switch sessions while a turn is running."))
 		return
 	}
 	change()
@@ -156,18 +156,18 @@ func sessionSwitch(k *call, p *rindv2.Named) {
 func sessionFork(k *call, p *rindv2.ForkParams) {
 	s, close, err := k.session()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		defer close()
 		f, err := s.Fork(context.Background(), p.BeforeMessageID)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		defer f.Close()
-		k.ok(rindv2.Forked{SessionID: f.ID, ForkedFrom: s.ID})
+		k.OK(rindv2.Forked{SessionID: f.ID, ForkedFrom: s.ID})
 	})
 }
 
@@ -176,12 +176,12 @@ func sessionDelete(k *call, p *rindv2.Named) {
 	current := k.c.current != nil && k.c.current.ID == p.SessionID
 	k.c.mu.Unlock()
 	if current {
-		k.fail(rindv2.Bad("Cannot delete the current session."))
+		k.Fail(rindv2.Bad("Cannot delete the current session."))
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		err := k.c.d.cfg.Sessions.Delete(context.Background(), p.SessionID)
-		k.settle(rindv2.Deleted{OK: true, Deleted: p.SessionID}, err)
+		k.Settle(rindv2.Deleted{OK: true, Deleted: p.SessionID}, err)
 	})
 }
 
@@ -189,12 +189,12 @@ func subscribe(k *call, p *rindv2.SubscribeParams) {
 	k.with(func(s *session.Session) {
 		if p.AfterCursor == nil {
 			k.c.follow(s)
-			s.Inspect(func(*session.View) { k.ok(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()}) })
+			s.Inspect(func(*session.View) { k.OK(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()}) })
 			return
 		}
 		ref, err := k.c.d.cfg.Sessions.Open(context.Background(), s.ID)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		if !ref.Inspect(func(v *session.View) {
@@ -204,11 +204,11 @@ func subscribe(k *call, p *rindv2.SubscribeParams) {
 			if !k.c.following(s.ID) {
 				ids = insert(ids, s.ID)
 			}
-			k.ok(rindv2.Subscribed{OK: true, Subscribed: ids})
+			k.OK(rindv2.Subscribed{OK: true, Subscribed: ids})
 			k.c.out.Follow(string(s.ID), f, nil)
 		}) {
 			ref.Close()
-			k.fail(rindv2.SessionNotFound(s.ID))
+			k.Fail(rindv2.SessionNotFound(s.ID))
 		}
 	})
 }
@@ -224,6 +224,6 @@ func insert(ids []session.SessionID, id session.SessionID) []session.SessionID {
 func unsubscribe(k *call, _ *rindv2.Target) {
 	k.with(func(s *session.Session) {
 		k.c.unfollow(s.ID)
-		k.ok(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()})
+		k.OK(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()})
 	})
 }

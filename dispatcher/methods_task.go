@@ -18,7 +18,7 @@ func taskList(k *call, p *rindv2.TaskListParams) {
 		if next != "" {
 			res.NextPageToken = &next
 		}
-		k.settle(res, err)
+		k.Settle(res, err)
 	})
 }
 
@@ -34,18 +34,18 @@ func taskWait(k *call, p *rindv2.TaskWaitParams) {
 
 // part answers with a task and a part of its output.
 func (k *call) part(p session.TaskPart, err error) {
-	k.settle(rindv2.TaskPart{Task: p.Task, StartCursor: p.Start, NextCursor: p.Next, ReturnReason: p.Reason}, err)
+	k.Settle(rindv2.TaskPart{Task: p.Task, StartCursor: p.Start, NextCursor: p.Next, ReturnReason: p.Reason}, err)
 }
 
 func taskCancel(k *call, p *rindv2.TaskParams) {
 	k.with(func(s *session.Session) {
-		s.CancelTask(p.TaskID, func(rec protocol.Task, err error) { k.settle(rec, err) })
+		s.CancelTask(p.TaskID, func(rec protocol.Task, err error) { k.Settle(rec, err) })
 	})
 }
 
 func releaseWait(k *call, p *rindv2.ReleaseParams) {
 	k.with(func(s *session.Session) {
-		s.ReleaseWait(p.TaskID, p.ToolCallID, func(released bool, err error) { k.settle(rindv2.Released{OK: true, Released: released}, err) })
+		s.ReleaseWait(p.TaskID, p.ToolCallID, func(released bool, err error) { k.Settle(rindv2.Released{OK: true, Released: released}, err) })
 	})
 }
 
@@ -67,7 +67,7 @@ func backgroundList(k *call, _ *rindv2.Target) {
 		for _, t := range v.AllTasks() {
 			res.Tasks = append(res.Tasks, backgroundItem(&t))
 		}
-		k.ok(res)
+		k.OK(res)
 	})
 }
 
@@ -80,7 +80,7 @@ func backgroundOutput(k *call, p *rindv2.BackgroundOutputParams) {
 			var res rindv2.BackgroundOutput
 			res.Task.BackgroundItem = backgroundItem(&t)
 			res.Task.Stdout, res.Task.Stderr, res.Task.Truncated = t.Stdout, t.Stderr, t.Meta.Truncated
-			k.settle(res, err)
+			k.Settle(res, err)
 		})
 	})
 }

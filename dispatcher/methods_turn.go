@@ -15,7 +15,7 @@ import (
 func prompt(k *call, p *rindv2.PromptParams) {
 	req, err := k.promptRequest(p)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.with(func(s *session.Session) {
@@ -25,11 +25,11 @@ func prompt(k *call, p *rindv2.PromptParams) {
 			k.c.out.event(protocol.Envelope{Session: id, Event: k.c.d.loose("prompt_queued", id, struct {
 				RequestID json.RawMessage `json:"request_id"`
 				Position  int             `json:"position"`
-			}{k.req.ID, position})})
+			}{k.ID, position})})
 		}
 		waits := s.Prompt(req, func(o session.Outcome, err error) {
 			if err != nil {
-				k.fail(err)
+				k.Fail(err)
 				return
 			}
 			res, err := promptResult(id, o, req.Scope)
@@ -115,11 +115,11 @@ func canonical(v any) ([]byte, error) {
 }
 
 func cancel(k *call, p *rindv2.CancelParams) {
-	done := func(err error) { k.settle(okResult, err) }
+	done := func(err error) { k.Settle(okResult, err) }
 	if p.RequestID != nil {
 		target, flying := k.c.requests.Find(string(p.RequestID))
 		if !flying || target.prompt == nil {
-			k.fail(protocol.Errorf(protocol.TurnNotActive, "No active turn to interrupt."))
+			k.Fail(protocol.Errorf(protocol.TurnNotActive, "No active turn to interrupt."))
 			return
 		}
 		target.prompt.Withdraw("", done)
@@ -131,7 +131,7 @@ func cancel(k *call, p *rindv2.CancelParams) {
 func enqueue(mode string) func(k *call, p *rindv2.InputParams) {
 	return func(k *call, p *rindv2.InputParams) {
 		k.with(func(s *session.Session) {
-			s.Enqueue(mode, p.Input, p.TurnID, func(r session.InputResult, err error) { k.settle(accepted(r), err) })
+			s.Enqueue(mode, p.Input, p.TurnID, func(r session.InputResult, err error) { k.Settle(accepted(r), err) })
 		})
 	}
 }
@@ -173,19 +173,19 @@ func (k *call) queued(
 			if bad != nil && protocol.KindOf(err) != protocol.TurnNotActive {
 				err = bad
 			}
-			k.settle(answer(r), err)
+			k.Settle(answer(r), err)
 		})
 	})
 }
 
 func answerQuestion(k *call, p *rindv2.AnswerParams) {
 	k.with(func(s *session.Session) {
-		s.AnswerQuestion(p.ToolCallID, p.Answer, func(err error) { k.settle(okResult, err) })
+		s.AnswerQuestion(p.ToolCallID, p.Answer, func(err error) { k.Settle(okResult, err) })
 	})
 }
 
 func answerApproval(k *call, p *rindv2.ApprovalParams) {
 	k.with(func(s *session.Session) {
-		s.ResolveApproval(p.ActionID, p.OptionID, func(err error) { k.settle(okResult, err) })
+		s.ResolveApproval(p.ActionID, p.OptionID, func(err error) { k.Settle(okResult, err) })
 	})
 }

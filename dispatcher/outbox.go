@@ -24,7 +24,7 @@ type Outbox struct {
 func newOutbox(c *Conn, sink io.Writer) *Outbox {
 	o := &Outbox{conn: c}
 	o.Outlet = outlet.New(outlet.Options{
-		Sink: sink, Answering: c.requests.Answering, Answered: c.requests.Answered,
+		Sink: sink, Frame: o.frame, Told: c.d.wire, Answering: c.requests.Answering, Answered: c.requests.Answered,
 		Lost:   func(err error) { c.d.log().Info("connection lost", "err", err) },
 		Unread: o.unread,
 	})
@@ -49,34 +49,25 @@ func (o *Outbox) unread(key string, err error, last bool) {
 	})})
 }
 
-// encode is the line of an answer.
-func (o *Outbox) encode(r protocol.Reply) []byte {
-	line, err := rindv2.AppendReply(nil, o.conn.envelope(), r)
+// frame is the frame of an answer.
+func (o *Outbox) frame(r protocol.Reply) []byte {
+	env, how := o.conn.form()
+	line, err := rindv2.AppendReply(nil, env, r)
 	if err != nil {
-		line, _ = rindv2.AppendReply(nil, o.conn.envelope(), protocol.Reply{ID: r.ID, Err: o.conn.d.internal(err)})
+		line, _ = rindv2.AppendReply(nil, env, protocol.Reply{ID: r.ID, Err: o.conn.d.internal(err)})
 	}
-	return line
+	return frame.Append(nil, how, line)
 }
 
-// reply hands over an answer.
-func (o *Outbox) reply(r protocol.Reply, id string) { o.line(o.encode(r), id) }
-
-// line hands over an encoded message that is no event: an answer, or with id "" anything else.
-func (o *Outbox) line(line []byte, id string) { o.Line(o.framed(nil, line), id) }
+// line hands over an encoded message that is neither answer nor event.
+func (o *Outbox) line(line []byte) {
+	_, how := o.conn.form()
+	o.Line(frame.Append(nil, how, line), "")
+}
 
 // event hands over an event that has no entry. It gets its number when it is written.
 func (o *Outbox) event(e protocol.Envelope) {
 	o.Write(func(buf []byte) []byte { return o.appendEvent(buf, &e) })
-}
-
-// answer is what writes a held answer. reply is asked for it with the number of the last event line before.
-func (o *Outbox) answer(reply func(lastSequence int64) protocol.Reply) func([]byte, outlet.Stream) []byte {
-	return func(buf []byte, _ outlet.Stream) []byte { return o.framed(buf, o.encode(reply(o.seq))) }
-}
-
-func (o *Outbox) framed(buf, line []byte) []byte {
-	_, how := o.conn.form()
-	return frame.Append(buf, how, line)
 }
 
 func (o *Outbox) appendEvent(buf []byte, e *protocol.Envelope) []byte {

@@ -109,10 +109,13 @@ func TestNothingBehindASnapshotTakenWhileTheLogIsReadIsToldBeforeIt(t *testing.T
 		}
 		return -1
 	}
+	var f *stream
+	if err := s.InspectNow(t.Context(), func(v *session.View) { f = c.newStream(s, c.bell(v), 0) }); err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
 	pause := func() { held = true } // the reading goroutine holds the answer of a snapshot
 	store.before.Store(&pause)
-	f := c.newStream(s, nil, 0)
-	defer f.Close()
 	buf, more, err := f.Page(nil, limit)
 	if err != nil || !held {
 		t.Fatalf("the log was not read: %v", err)

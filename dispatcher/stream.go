@@ -9,33 +9,17 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-const (
-	pageEntries   = 256 // read from a log at once
-	mergeBeyond   = 64  // entries behind: text is told in larger pieces
-	envelopeBytes = 192 // about, around an event
-)
+// mergeBeyond is how many entries behind text is told in larger pieces.
+const mergeBeyond = 64
 
 // stream is a cursor in the log of one session: an outlet.Stream.
 type stream struct {
+	outlet.Cursor
 	out    *Outbox
-	s      *session.Session // a reference
-	bell   *session.Follower
-	cursor session.Seq
 	teller rindv2.Teller
 	// Catching up from after_cursor: durable events up to head, then the open message's text in one piece, then live.
 	head session.Seq
 	open *protocol.Envelope
-}
-
-// Told implements outlet.Stream.
-func (f *stream) Told() session.Seq { return f.cursor }
-
-// Close implements outlet.Stream.
-func (f *stream) Close() {
-	if f.bell != nil {
-		f.bell.Stop()
-	}
-	f.s.Close()
 }
 
 // Page implements outlet.Stream.
@@ -43,19 +27,15 @@ func (f *stream) Page(buf []byte, limit func() session.Seq) (_ []byte, more bool
 	if f.head > 0 {
 		return f.catchUp(buf, limit)
 	}
-	entries, head, err := f.s.Read(context.Background(), f.cursor, pageEntries)
-	if err != nil {
+	page, err := f.Read(len(buf), limit)
+	if err != nil || len(page.Entries) == 0 {
 		return buf, false, err
 	}
-	n := fits(entries, limit(), len(buf))
 	f.teller.Approvals, f.teller.Notices = f.out.conn.knowsApprovals(), f.out.conn.showsNotices()
-	f.out.told = f.teller.Tell(f.out.told[:0], entries[:n], head-f.cursor > mergeBeyond)
+	f.out.told = f.teller.Tell(f.out.told[:0], page.Entries, page.Head-f.At > mergeBeyond)
 	buf = f.out.appendTold(buf)
-	if n == 0 {
-		return buf, false, nil
-	}
-	f.cursor = entries[n-1].Seq
-	return buf, f.cursor < head, nil
+	f.Pass(page.Entries)
+	return buf, f.At < page.Head, nil
 }
 
 // catchUp tells the durable events of a follower that asked for them, up to where it joined, or to an exact hold before that.
@@ -65,38 +45,25 @@ func (f *stream) catchUp(buf []byte, limit func() session.Seq) (_ []byte, more b
 		through = min(through, most)
 	}
 	store := f.out.conn.d.cfg.Sessions.Store()
-	entries, err := store.Read(context.Background(), f.s.ID, f.cursor, pageEntries, protocol.ViewDurable)
+	entries, err := store.Read(context.Background(), f.Session.ID, f.At, outlet.PageEntries, protocol.ViewDurable)
 	if err != nil {
 		return buf, false, err
 	}
-	n := fits(entries, through, len(buf))
+	n := outlet.Fits(entries, through, len(buf))
 	f.teller.Approvals, f.teller.Notices = f.out.conn.knowsApprovals(), f.out.conn.showsNotices()
 	f.out.told = f.teller.CatchUp(f.out.told[:0], entries[:n])
 	buf = f.out.appendTold(buf)
-	if n > 0 {
-		f.cursor = entries[n-1].Seq
-	}
+	f.Pass(entries[:n])
 	switch {
-	case n < len(entries) && entries[n].Seq <= through || n == pageEntries: // there is more, or may be
+	case n < len(entries) && entries[n].Seq <= through || n == outlet.PageEntries: // there is more, or may be
 		return buf, true, nil
 	case through < f.head: // the rest comes behind the answer that holds it
-		f.cursor = max(f.cursor, through)
+		f.At = max(f.At, through)
 		return buf, false, nil
 	}
 	if f.open != nil {
 		buf = f.out.appendEvent(buf, f.open)
 	}
-	f.cursor, f.head, f.open = max(f.cursor, f.head), 0, nil
+	f.At, f.head, f.open = max(f.At, f.head), 0, nil
 	return buf, true, nil
-}
-
-// fits is how many of entries may be told: none behind limit, and no more than what fills a batch, but one.
-func fits(entries []session.Entry, limit session.Seq, used int) int {
-	for i := range entries {
-		if limit >= 0 && entries[i].Seq > limit || used >= outlet.BatchBytes {
-			return i
-		}
-		used += entries[i].Size() + envelopeBytes
-	}
-	return len(entries)
 }

@@ -18,17 +18,15 @@ import (
 // watch follows one execution (docs/protocol/portable-2026-09-02.md section 13): a cursor in the log of its session, like a follower's, that
 // tells the events of one turn as the portable protocol words them. A slow reader costs no more than that.
 type watch struct {
+	outlet.Cursor
 	c     *Conn
 	claim *claim
-	s     *session.Session
-	bell  *session.Follower
 
 	// Owned by the outlet's goroutine once the watch is followed.
 	run    *executions.Run
 	teller *executions.Teller
-	told   int64       // number of the last event told
-	cursor session.Seq // place in the session's log up to which everything was told
-	line   []byte      // the event that is being told
+	told   int64  // number of the last event told
+	line   []byte // the event that is being told
 }
 
 var _ outlet.Stream = (*watch)(nil)
@@ -101,10 +99,10 @@ func (c *Conn) watch(run *executions.Run, k *claim) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{c: c, claim: k, s: s, run: run, teller: run.Teller()}
+	w := &watch{Cursor: outlet.Cursor{Session: s}, c: c, claim: k, run: run, teller: run.Teller()}
 	if err := s.InspectNow(context.Background(), func(v *session.View) {
-		w.cursor = v.Head
-		w.bell = v.Follow(c.out.Ring, nil, func() { go w.end() }) // not on the session's goroutine, which ends with this
+		w.At = v.Head
+		w.Bell = v.Follow(c.out.Ring, nil, func() { go w.end() }) // not on the session's goroutine, which ends with this
 	}); err != nil {
 		s.Close()
 		return nil, err
@@ -138,8 +136,7 @@ func (w *watch) Close() {
 		}
 		return left
 	})
-	w.bell.Stop()
-	w.s.Close()
+	w.Cursor.Close()
 }
 
 // change replaces the list of watches.
@@ -161,22 +158,19 @@ func (cs *claims) before(id session.SessionID, seq session.Seq) bool {
 		return false
 	}
 	for _, w := range *list {
-		if w.s.ID == id && w.cursor < seq && !w.claim.over.Load() {
+		if w.Session.ID == id && w.At < seq && !w.claim.over.Load() {
 			return true
 		}
 	}
 	return false
 }
 
-// Told implements outlet.Stream.
-func (w *watch) Told() session.Seq { return w.cursor }
-
 // Page implements outlet.Stream. Nothing is merged: one event is one line.
 func (w *watch) Page(buf []byte, _ func() session.Seq) (_ []byte, more bool, err error) {
 	if w.claim.over.Load() {
 		return buf, false, nil
 	}
-	entries, head, err := w.s.Read(context.Background(), w.cursor, pageEntries)
+	entries, head, err := w.Session.Read(context.Background(), w.At, outlet.PageEntries)
 	if err != nil {
 		return buf, false, err
 	}
@@ -193,12 +187,12 @@ func (w *watch) Page(buf []byte, _ func() session.Seq) (_ []byte, more bool, err
 				return buf, false, err
 			}
 			if e.Kind.Info().Terminal {
-				w.cursor = head // nothing of it comes any more
+				w.At = head // nothing of it comes any more
 				w.end()
 				return buf, false, nil
 			}
 		}
-		w.cursor = e.Seq
+		w.At = e.Seq
 	}
-	return buf, w.cursor < head, nil
+	return buf, w.At < head, nil
 }

@@ -34,7 +34,7 @@ type asked struct {
 
 // sendCall writes a call of ours.
 func (c *Conn) sendCall(call protocol.Call) {
-	c.out.lines(append(acp.AppendCall(nil, call), '\n'), "")
+	c.out.Line(append(acp.AppendCall(nil, call), '\n'), "")
 }
 
 // withdrawCall takes one back, unless that was written already.
@@ -44,7 +44,7 @@ func (c *Conn) withdrawCall(id string) {
 	delete(c.asks.silent, id)
 	c.asks.mu.Unlock()
 	if !silent {
-		c.out.lines(append(acp.AppendWithdrawal(nil, id), '\n'), "")
+		c.out.Line(append(acp.AppendWithdrawal(nil, id), '\n'), "")
 	}
 }
 
@@ -85,7 +85,7 @@ func (a *asks) resolved(buf []byte, action string) []byte {
 // ask puts an action to the client: consent as a permission, a question as a form, or as a permission of its choices, or as a message.
 func (c *Conn) ask(f *follow, a *acp.Ask) {
 	caps := c.clientCaps()
-	s, id, root := f.s, f.s.ID, f.s.Workspace()
+	s, id, root := f.Session, f.Session.ID, f.Session.Workspace()
 	var call protocol.Call
 	switch {
 	case a.Approval != nil:
@@ -96,7 +96,7 @@ func (c *Conn) ask(f *follow, a *acp.Ask) {
 		call = protocol.Call{Method: acp.MethodPermission, Params: protocol.MustMarshal(acp.Choice(id, a.CallID, a.Question.Question, a.Question.Options))}
 	default: // the next prompt is the answer
 		said := acp.Chunk{Kind: acp.AgentChunk, MessageID: a.Action, Text: a.Question.Question + "\n"}
-		c.out.lines(append(acp.AppendUpdate(nil, id, said.Encode(), 0), '\n'), "")
+		c.out.update(id, said.Encode())
 		s.AnswerQuestion(a.Question.ToolCallID, "", func(error) {})
 		return
 	}
@@ -115,7 +115,7 @@ func (c *Conn) ask(f *follow, a *acp.Ask) {
 	c.asks.open[a.Action] = &asked{call.ID, stop}
 	c.asks.mu.Unlock()
 	if before != nil {
-		c.out.lines(append(acp.AppendWithdrawal(nil, before.id), '\n'), "")
+		c.out.Line(append(acp.AppendWithdrawal(nil, before.id), '\n'), "")
 		before.stop()
 	}
 	go func() {

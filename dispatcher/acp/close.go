@@ -17,8 +17,8 @@ const cleanupWithin = 10 * time.Second
 func sessionCancel(k *call) {
 	id, err := k.params.Session()
 	if err != nil {
-		if k.req.ID != nil {
-			k.fail(err)
+		if k.ID != nil {
+			k.Fail(err)
 		}
 		return
 	}
@@ -28,7 +28,7 @@ func sessionCancel(k *call) {
 	if o != nil {
 		k.c.cancel(o.s)
 	}
-	k.ok(acp.Empty{})
+	k.OK(acp.Empty{})
 }
 
 // cancel ends every prompt of this connection in a session, and an editor's turn that no connection's prompt covers (docs/protocol/acp.md
@@ -111,36 +111,36 @@ func (c *Conn) keep(o *opened) bool {
 func sessionClose(k *call) {
 	o, err := k.opened()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	s, c := o.s, k.c
 	prompts := c.cancel(s)
 	c.release(s.ID)
-	k.background(func() {
+	k.Background(func() {
 		ctx, stop := context.WithTimeout(context.Background(), cleanupWithin)
 		defer stop()
 		c.ended(ctx, s, prompts)
 		c.forget(s.ID)
 		var head session.Seq
 		_ = s.InspectNow(ctx, func(v *session.View) { head = v.Head })
-		if !k.first() {
-			return
+		letGo := func() {
+			c.mu.Lock()
+			again := c.open[s.ID] != nil // opened anew meanwhile
+			c.mu.Unlock()
+			if !again {
+				c.out.Unfollow(string(s.ID))
+			}
+			s.Close()
 		}
-		k.handedOver()
-		c.out.Hold(&outlet.Hold{
-			Stream: string(s.ID), Seq: head, Exact: true, ID: string(k.req.ID),
-			Append: c.out.answer(nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: acp.Empty{}} }),
-			Written: func() {
-				c.mu.Lock()
-				again := c.open[s.ID] != nil // opened anew meanwhile
-				c.mu.Unlock()
-				if !again {
-					c.out.Unfollow(string(s.ID))
-				}
-				s.Close()
-			},
-		})
+		if !k.Answer(func() {
+			k.Out.Hold(&outlet.Hold{
+				Stream: string(s.ID), Seq: head, Exact: true, ID: k.ID,
+				Reply: func(outlet.Stream) (any, error) { return acp.Empty{}, nil }, Written: letGo,
+			})
+		}) {
+			letGo() // the request was taken back: the session is closed all the same
+		}
 	})
 }
 
@@ -148,7 +148,7 @@ func sessionClose(k *call) {
 func sessionDelete(k *call) {
 	id, err := k.params.Session()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	c := k.c
@@ -157,7 +157,7 @@ func sessionDelete(k *call) {
 	if o != nil {
 		prompts = c.cancel(o.s)
 	}
-	k.background(func() {
+	k.Background(func() {
 		ctx, stop := context.WithTimeout(context.Background(), cleanupWithin)
 		defer stop()
 		if o != nil {
@@ -169,7 +169,7 @@ func sessionDelete(k *call) {
 			err = c.d.cfg.Sessions.Delete(ctx, id)
 		}
 		if o != nil && protocol.KindOf(err) == protocol.SessionBusy && c.keep(o) { // refused: it is there, and open here as before
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		if o != nil {
@@ -179,6 +179,6 @@ func sessionDelete(k *call) {
 		if protocol.KindOf(err) == protocol.SessionNotFound {
 			err = nil
 		}
-		k.settle(acp.Empty{}, err)
+		k.Settle(acp.Empty{}, err)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
@@ -82,9 +83,10 @@ func (k *call) command(o *opened, text string, req *session.PromptRequest) bool 
 // says answers a command: what it has to say as a message, then the end of the turn.
 func (k *call) says(id session.SessionID, seq session.Seq, format string, args ...any) {
 	said := acp.Chunk{Kind: acp.AgentChunk, MessageID: protocol.RandomIDs{}.Hex32(), Text: fmt.Sprintf(format, args...)}
-	lead := append(acp.AppendUpdate(nil, id, said.Encode(), 0), '\n')
-	k.at(id, seq, lead, func(*follow) protocol.Reply {
-		return protocol.Reply{ID: k.req.ID, Result: acp.Prompted{Stop: "end_turn"}}
+	k.At(&outlet.Hold{
+		Stream: string(id), Seq: seq, Exact: true,
+		Lead:  func(buf []byte, _ outlet.Stream) []byte { return append(buf, updateLine(id, said.Encode())...) },
+		Reply: func(outlet.Stream) (any, error) { return acp.Prompted{Stop: "end_turn"}, nil },
 	})
 }
 
@@ -99,9 +101,7 @@ func commandCompact(k *call, o *opened, _ string) {
 		case err != nil:
 			k.sorry(id, err)
 		case out.Outcome == session.OutcomeCancelled:
-			k.at(id, out.Seq, nil, func(*follow) protocol.Reply {
-				return protocol.Reply{ID: k.req.ID, Result: acp.Prompted{Stop: "cancelled"}}
-			})
+			k.at(id, out.Seq, func(*follow) (any, error) { return acp.Prompted{Stop: "cancelled"}, nil })
 		case out.Fault != nil:
 			k.says(id, out.Seq, "That did not work: %s", out.Fault.Message)
 		default:
@@ -141,7 +141,7 @@ func commandStatus(k *call, o *opened, _ string) {
 func commandPermissions(k *call, o *opened, args string) {
 	id := o.s.ID
 	policy, workspace := k.c.d.cfg.Policy, o.s.Workspace()
-	k.background(func() {
+	k.Background(func() {
 		ctx := context.Background()
 		if rest, ok := strings.CutPrefix(args, "revoke "); ok {
 			var n int64
@@ -203,7 +203,7 @@ func (k *call) initPrompt(o *opened, scope string, req *session.PromptRequest) b
 
 func commandTrust(k *call, o *opened, _ string) {
 	id, workspace := o.s.ID, o.s.Workspace()
-	k.background(func() {
+	k.Background(func() {
 		enabled, err := k.c.d.cfg.Trust(workspace)
 		switch {
 		case err != nil:
@@ -224,7 +224,7 @@ func commandUndo(k *call, o *opened, turn string) {
 			return
 		}
 		draft := v.Draft
-		k.background(func() {
+		k.Background(func() {
 			var u session.Undone
 			var err error
 			if !draft {
@@ -254,7 +254,7 @@ func commandUndo(k *call, o *opened, turn string) {
 // skills lists what /skill can load.
 func (k *call) skills(o *opened) {
 	id, workspace := o.s.ID, o.s.Workspace()
-	k.background(func() {
+	k.Background(func() {
 		list := k.c.d.cfg.Guide.Skills(workspace)
 		if len(list) == 0 {
 			k.says(id, 0, "There are no skills here.")

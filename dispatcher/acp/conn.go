@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
@@ -91,13 +89,13 @@ func (c *Conn) Refuse(err error) {
 			r.Err = &protocol.Error{Kind: acp.BadMessage, Message: "The line is nested too deeply."}
 		}
 	}
-	c.out.reply(protocol.Reply{ID: r.ID, Err: r.Err}, "")
+	c.out.Refuse(protocol.Reply{ID: r.ID, Err: r.Err})
 }
 
 // call is one request being answered, or a notification.
 type call struct {
+	outlet.Call
 	c      *Conn
-	req    protocol.Request
 	params acp.Params
 	long   bool // a prompt: its end is the turn's
 
@@ -105,8 +103,6 @@ type call struct {
 	prompt  *session.Prompt   // set on the reading goroutine
 	turn    session.TurnID    // once known; guarded by Conn.mu
 	left    chan struct{}     // of a prompt: closed when its answer was handed over
-
-	done atomic.Bool // it has its answer
 }
 
 // Request implements rpc.Peer: the checks that need the connection's state, in the order of docs/protocol/acp.md section 2.0, then the method.
@@ -141,67 +137,33 @@ func (c *Conn) Request(req protocol.Request) {
 		refused = &protocol.Error{Kind: protocol.Overloaded, Message: fmt.Sprintf("Too many requests without an answer (maximum %d).", maxInFlight)}
 	}
 	if refused != nil {
-		c.out.reply(protocol.Reply{ID: echo, Err: refused}, "")
+		c.out.Refuse(protocol.Reply{ID: echo, Err: refused})
 		return
 	}
-	k := &call{c: c, req: req, params: acp.ReadParams(req.Params), long: m.long, left: make(chan struct{})}
+	k := &call{Call: outlet.Call{Request: req, Out: c.out.Outlet}, c: c, params: acp.ReadParams(req.Params), long: m.long, left: make(chan struct{})}
+	k.Taken, k.Left = k.uncover, func() { close(k.left) }
 	if req.ID != nil {
 		c.requests.Add(string(req.ID), k)
 	}
 	m.run(k)
 }
 
-// first reports whether the call has no answer yet, and gives it one.
-func (k *call) first() bool { return !k.done.Swap(true) }
-
-// ok answers with a result.
-func (k *call) ok(result any) {
-	if k.first() {
-		k.handedOver()
-		if k.req.ID != nil {
-			k.c.out.reply(protocol.Reply{ID: k.req.ID, Result: result}, string(k.req.ID))
-		}
-	}
+// at answers once the connection was told everything of a session up to seq, before anything behind.
+func (k *call) at(id session.SessionID, seq session.Seq, reply func(f *follow) (any, error)) {
+	k.At(&outlet.Hold{Stream: string(id), Seq: seq, Exact: true, Reply: func(s outlet.Stream) (any, error) {
+		f, _ := s.(*follow)
+		return reply(f)
+	}})
 }
 
-// fail answers with an error.
-func (k *call) fail(err error) {
-	if k.first() {
-		k.handedOver()
-		if k.req.ID != nil {
-			k.c.out.reply(protocol.Reply{ID: k.req.ID, Err: k.c.d.wire(err)}, string(k.req.ID))
-		}
-	}
-}
-
-func (k *call) settle(result any, err error) {
-	if err != nil {
-		k.fail(err)
-		return
-	}
-	k.ok(result)
-}
-
-// at answers once the connection was told everything of a session up to seq. lead is written right before the answer.
-func (k *call) at(id session.SessionID, seq session.Seq, lead []byte, build func(f *follow) protocol.Reply) {
-	if !k.first() {
-		return
-	}
-	if k.req.ID != nil {
-		k.c.out.Hold(&outlet.Hold{Stream: string(id), Seq: seq, Exact: true, ID: string(k.req.ID), Append: k.c.out.answer(lead, build)})
-	}
-	k.handedOver()
-}
-
-// handedOver ends what the call covers.
-func (k *call) handedOver() {
+// uncover ends what the call covers.
+func (k *call) uncover() {
 	k.c.mu.Lock()
 	turn := k.turn
 	k.c.mu.Unlock()
 	if turn != "" {
 		k.c.d.cover(turn, false)
 	}
-	close(k.left)
 }
 
 // covers says which turn the answer of a prompt will tell the end of.
@@ -228,28 +190,14 @@ func (c *Conn) disown(turn session.TurnID) {
 
 // panicked answers the request whose method panicked on the reading goroutine; reading goes on.
 func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
-	err := fmt.Errorf("panic in method %s: %v\n%s", req.Method, value, stack)
-	k, waits := c.requests.Find(string(req.ID))
-	if !waits {
-		_ = c.d.internal(err)
+	if k, waits := c.requests.Find(string(req.ID)); waits {
+		k.Panicked(value, stack)
 		return
 	}
-	k.fail(err)
+	_ = c.d.internal(outlet.Panic(req.Method, value, stack))
 }
 
-// background runs f on a goroutine of its own.
-func (k *call) background(f func()) {
-	go func() {
-		defer func() {
-			if v := recover(); v != nil {
-				k.fail(fmt.Errorf("panic in method %s: %v\n%s", k.req.Method, v, debug.Stack()))
-			}
-		}()
-		f()
-	}()
-}
-
-// session finds the open session a request names.
+// opened finds the open session a request names.
 func (k *call) opened() (*opened, error) {
 	id, err := k.params.Session()
 	if err != nil {
@@ -272,7 +220,7 @@ func notOpen(id session.SessionID) error {
 func (k *call) with(f func(o *opened)) {
 	o, err := k.opened()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	f(o)
@@ -288,6 +236,6 @@ func cancelRequest(k *call) {
 			target.prompt.Withdraw(protocol.ReasonUser, func(error) {})
 		}
 	default:
-		target.fail(&protocol.Error{Kind: acp.RequestCancelled, Message: "The request was cancelled."})
+		target.Fail(&protocol.Error{Kind: acp.RequestCancelled, Message: "The request was cancelled."})
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/protocol/frame"
@@ -116,8 +117,7 @@ func (d *Dispatcher) isCovered(turn session.TurnID) bool {
 
 // internal makes the answer to an unexpected error; its details go to the log file only.
 func (d *Dispatcher) internal(err error) *protocol.Error {
-	id := d.cfg.ErrorID(err)
-	return &protocol.Error{Kind: protocol.InternalError, Message: "Internal error (id " + id + ").", Details: map[string]any{"error_id": id}, Cause: err}
+	return outlet.Internal(d.cfg.ErrorID(err), err)
 }
 
 // wire makes any error one that a client is told.

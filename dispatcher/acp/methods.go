@@ -69,7 +69,7 @@ const localLogin = "local"
 func initialize(k *call) {
 	in, err := acp.ReadInitialize(k.params)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	c := k.c
@@ -85,7 +85,7 @@ func initialize(k *call) {
 	}
 	c.mu.Unlock()
 	if busy {
-		k.fail(&protocol.Error{Kind: acp.BadMessage, Message: "Sessions are open: what the client offers cannot change any more."})
+		k.Fail(&protocol.Error{Kind: acp.BadMessage, Message: "Sessions are open: what the client offers cannot change any more."})
 		return
 	}
 	c.d.cfg.Log.Info("client", "dialect", "acp", "client", in.Client)
@@ -98,7 +98,7 @@ func initialize(k *call) {
 	if c.d.cfg.Unstable {
 		offered.Fork = &acp.Empty{}
 	}
-	k.ok(acp.Initialized{
+	k.OK(acp.Initialized{
 		Version: version, Agent: acp.Implementation{Name: "rind", Title: "Rind", Version: c.d.cfg.Version}, AuthMethods: methods,
 		Capabilities: acp.AgentCapabilities{
 			Load: true, Prompt: acp.PromptCapabilities{Image: c.d.cfg.Images(), Embedded: true},
@@ -114,5 +114,5 @@ func authenticate(k *call) {
 	if err == nil && id != localLogin {
 		err = acp.Bad("There is no login %q here; keys are read from the environment and the settings.", protocol.Prefix(id, 40))
 	}
-	k.settle(acp.Empty{}, err)
+	k.Settle(acp.Empty{}, err)
 }

@@ -66,14 +66,14 @@ func sessionNew(k *call) {
 		roots, err = k.further(p, workspace, false)
 	}
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		all := k.c.d.cfg.Sessions
 		sel := all.Default(workspace)
 		if _, err := all.Models().Select(context.Background(), sel); err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		k.c.d.models.wait(modelsWithin)
@@ -84,7 +84,7 @@ func sessionNew(k *call) {
 			}
 		}
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		k.opensNew(s, p)
@@ -96,7 +96,7 @@ func (k *call) opensNew(s *session.Session, p acp.OpenParams) {
 	k.opens(s, p, func(v *session.View) {
 		f := k.c.newFollow(v, v.Head)
 		if f == nil {
-			k.fail(notOpen(s.ID))
+			k.Fail(notOpen(s.ID))
 			return
 		}
 		res := k.c.state(v)
@@ -109,14 +109,14 @@ func (k *call) opensNew(s *session.Session, p acp.OpenParams) {
 func sessionFork(k *call) {
 	s, p, roots, err := k.stored()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		defer s.Close()
 		f, err := s.ForkWith(context.Background(), "", &roots)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		k.opensNew(f, p)
@@ -141,7 +141,7 @@ func (k *call) opens(s *session.Session, p acp.OpenParams, f func(v *session.Vie
 	}
 	c.d.sweepOnce()
 	if !s.Inspect(f) {
-		k.fail(notOpen(s.ID))
+		k.Fail(notOpen(s.ID))
 	}
 }
 
@@ -152,11 +152,11 @@ func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
 		return nil
 	}
 	id := ref.ID
-	f := &follow{out: c.out, s: ref, cursor: cursor, teller: acp.NewTeller(id, v.Workspace, c.clientCaps(), c.isOwn)}
+	f := &follow{Cursor: outlet.Cursor{Session: ref, At: cursor}, out: c.out, teller: acp.NewTeller(id, v.Workspace, c.clientCaps(), c.isOwn)}
 	f.teller.Spent(v.Cost)
 	f.teller.Terminal, f.teller.Commands = c.terminal, c.commands()
 	c.hideTerminals(id)
-	f.bell = v.Follow(c.out.Ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
+	f.Bell = v.Follow(c.out.Ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
 		go c.discarded(id) // not on the session's goroutine, which ends with this
 	})
 	return f
@@ -190,10 +190,10 @@ func (c *Conn) pushed(id session.SessionID, event json.RawMessage) {
 	case protocol.KindSessionSettingsChanged.String():
 		lines = c.appendSettings(nil, id, &e.SessionSettingsChanged)
 	case protocol.KindSessionRenamed.String():
-		lines = append(acp.AppendUpdate(nil, id, acp.Titled(e.Title), 0), '\n')
+		lines = updateLine(id, acp.Titled(e.Title))
 	}
 	if len(lines) > 0 {
-		c.out.lines(lines, "")
+		c.out.Line(lines, "")
 	}
 }
 
@@ -249,22 +249,22 @@ func openAsks(v *session.View) []*acp.Ask {
 
 // answerThenFollow answers, tells the commands, and goes on with the log from where the follower stands. Runs on the session's goroutine.
 func (k *call) answerThenFollow(res acp.Opened, p acp.OpenParams, f *follow) {
-	if !k.first() {
-		f.Close()
+	s := f.Session
+	if !k.Answer(func() {
+		k.Out.Reply(protocol.Reply{ID: k.ID, Result: res})
+		k.Out.Line(k.c.greeting(s.ID), "")
+	}) {
+		f.Close() // it was taken back meanwhile
 		return
 	}
-	lines := k.c.out.encode(protocol.Reply{ID: k.req.ID, Result: res})
-	lines = append(lines, k.c.greeting(f.s.ID)...)
-	k.handedOver()
-	k.c.out.lines(lines, string(k.req.ID))
-	k.c.serve(f.s, p)
-	k.c.out.Follow(string(f.s.ID), f, nil)
-	k.c.lateOptions(f.s)
+	k.c.serve(s, p)
+	k.c.out.Follow(string(s.ID), f, nil)
+	k.c.lateOptions(s)
 }
 
 // greeting is what follows right behind the answer that opened a session.
 func (c *Conn) greeting(id session.SessionID) []byte {
-	return append(acp.AppendUpdate(nil, id, acp.Commands(c.commands()), 0), '\n')
+	return updateLine(id, acp.Commands(c.commands()))
 }
 
 // stored opens a session of the store, whose folder must be the one that is named.
@@ -322,27 +322,31 @@ func (k *call) reopened() (*session.Session, acp.OpenParams, error) {
 func sessionLoad(k *call) {
 	s, p, err := k.reopened()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.opens(s, p, func(v *session.View) {
 		f := k.replayed(v, p)
-		if f == nil || !k.first() {
+		if f == nil {
 			return
 		}
 		res := k.c.state(v)
-		k.handedOver()
-		k.c.serve(s, p)
-		k.c.out.Follow(string(s.ID), f, &outlet.Hold{
-			Stream: string(s.ID), Seq: v.Head, Exact: true, Until: replaying, ID: string(k.req.ID),
-			Append: k.c.out.answer(nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: res} }),
-			Written: func() {
-				f.askAll()
-				lines := k.c.greeting(s.ID)
-				f.greeting.Store(&lines)
-				time.AfterFunc(greetingAfter, f.greeted)
-			},
-		})
+		if !k.Answer(func() {
+			k.c.serve(s, p)
+			k.c.out.Follow(string(s.ID), f, &outlet.Hold{
+				Stream: string(s.ID), Seq: v.Head, Exact: true, Until: replaying, ID: k.ID,
+				Reply: func(outlet.Stream) (any, error) { return res, nil },
+				Written: func() {
+					f.askAll()
+					lines := k.c.greeting(s.ID)
+					f.greeting.Store(&lines)
+					time.AfterFunc(greetingAfter, f.greeted)
+				},
+			})
+		}) {
+			f.Close() // it was taken back meanwhile
+			return
+		}
 		k.c.lateOptions(s)
 	})
 }
@@ -354,12 +358,12 @@ func (k *call) replayed(v *session.View, p acp.OpenParams) *follow {
 		after = *p.After
 	}
 	if after > v.Head {
-		k.fail(acp.Bad("The cursor is not one of this session."))
+		k.Fail(acp.Bad("The cursor is not one of this session."))
 		return nil
 	}
 	f := k.c.newFollow(v, after)
 	if f == nil {
-		k.fail(notOpen(v.Session.ID))
+		k.Fail(notOpen(v.Session.ID))
 		return nil
 	}
 	f.head = v.Head
@@ -387,7 +391,7 @@ func sessionResume(k *call) {
 		}
 	}
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.opens(s, p, func(v *session.View) {
@@ -397,7 +401,7 @@ func sessionResume(k *call) {
 				return
 			}
 			f.late = true
-			if f.head == 0 || f.cursor == f.head && v.Serial == nil { // nothing is missing
+			if f.head == 0 || f.At == f.head && v.Serial == nil { // nothing is missing
 				f.head = 0
 				f.teller.EndReplay(nil, f.open)
 			}
@@ -406,7 +410,7 @@ func sessionResume(k *call) {
 		}
 		f := k.c.newFollow(v, v.Head)
 		if f == nil {
-			k.fail(notOpen(s.ID))
+			k.Fail(notOpen(s.ID))
 			return
 		}
 		if t := v.Serial; t != nil {
@@ -441,7 +445,7 @@ func sessionList(k *call) {
 			err = acp.Bad("cwd must be an absolute path.")
 		}
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		q.Workspace = cwd // what cannot be resolved is looked for as it is
@@ -454,15 +458,15 @@ func sessionList(k *call) {
 		text, err := k.params.Text("cursor")
 		raw, bad := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || bad != nil || json.Unmarshal(raw, &at) != nil || at.Page == "" || cwd != "" && at.Workspace != q.Workspace {
-			k.fail(acp.Bad("The cursor is not one of this list."))
+			k.Fail(acp.Bad("The cursor is not one of this list."))
 			return
 		}
 		q.Page, q.Workspace = at.Page, at.Workspace
 	}
-	k.background(func() {
+	k.Background(func() {
 		metas, next, err := k.c.d.cfg.Sessions.List(context.Background(), q)
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		res := acp.Listed{Sessions: make([]acp.Info, 0, len(metas))}
@@ -475,7 +479,7 @@ func sessionList(k *call) {
 			cursor := base64.RawURLEncoding.EncodeToString(protocol.MustMarshal(listed{next, q.Workspace}))
 			res.Next = &cursor
 		}
-		k.ok(res)
+		k.OK(res)
 	})
 }
 

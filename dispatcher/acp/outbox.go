@@ -19,7 +19,7 @@ type outbox struct {
 func newOutbox(c *Conn, sink io.Writer) *outbox {
 	o := &outbox{conn: c}
 	o.Outlet = outlet.New(outlet.Options{
-		Sink: sink, Answering: c.requests.Answering, Answered: c.requests.Answered,
+		Sink: sink, Frame: o.frame, Told: c.d.wire, Answering: c.requests.Answering, Answered: c.requests.Answered,
 		Lost:   func(err error) { c.d.cfg.Log.Info("connection lost", "err", err) },
 		Unread: o.unread,
 	})
@@ -30,13 +30,13 @@ func newOutbox(c *Conn, sink io.Writer) *outbox {
 func (o *outbox) unread(key string, err error, last bool) {
 	o.conn.d.cfg.Log.Error("read log", "session", key, "err", err, "given_up", last)
 	if last && o.conn.clientCaps().Notices {
-		o.lines(append(acp.AppendUpdate(nil, session.SessionID(key), acp.Notice("error",
-			"The log of this session cannot be read; its updates are not followed any more. Run rind doctor, then load it again."), 0), '\n'), "")
+		o.update(session.SessionID(key), acp.Notice("error",
+			"The log of this session cannot be read; its updates are not followed any more. Run rind doctor, then load it again."))
 	}
 }
 
-// encode is the line of an answer.
-func (o *outbox) encode(r protocol.Reply) []byte {
+// frame is the line of an answer.
+func (o *outbox) frame(r protocol.Reply) []byte {
 	line, err := acp.AppendReply(nil, r)
 	if err != nil {
 		line, _ = acp.AppendReply(nil, protocol.Reply{ID: r.ID, Err: o.conn.d.internal(err)})
@@ -44,16 +44,10 @@ func (o *outbox) encode(r protocol.Reply) []byte {
 	return append(line, '\n')
 }
 
-// reply hands over an answer.
-func (o *outbox) reply(r protocol.Reply, id string) { o.Line(o.encode(r), id) }
+// update hands over an update that stands in no log.
+func (o *outbox) update(id session.SessionID, update []byte) { o.Line(updateLine(id, update), "") }
 
-// lines hands over whole lines; id is that of the request they answer, "" for none.
-func (o *outbox) lines(lines []byte, id string) { o.Line(lines, id) }
-
-// answer is what writes a held answer, behind lead.
-func (o *outbox) answer(lead []byte, build func(f *follow) protocol.Reply) func([]byte, outlet.Stream) []byte {
-	return func(buf []byte, s outlet.Stream) []byte {
-		f, _ := s.(*follow)
-		return append(append(buf, lead...), o.encode(build(f))...)
-	}
+// updateLine is the line of an update without a cursor.
+func updateLine(id session.SessionID, update []byte) []byte {
+	return append(acp.AppendUpdate(nil, id, update, 0), '\n')
 }

@@ -24,23 +24,23 @@ func prompt(k *call) {
 		if _, bad := acp.ReadBlocks(k.params); bad != nil { // params before session
 			err = bad
 		}
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	blocks, err := acp.ReadBlocks(k.params)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	req := session.PromptRequest{Surface: surface, Editor: k.c.editor(o)}
 	req.Input, req.Parts = acp.Input(blocks)
 	k.c.measure(o, req.Parts)
 	if strings.TrimSpace(req.Input) == "" && len(req.Parts) == 0 {
-		k.fail(acp.Bad("The prompt is empty."))
+		k.Fail(acp.Bad("The prompt is empty."))
 		return
 	}
 	if err := k.key(&req); err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	if len(blocks) > 0 && blocks[0].Type == "text" && strings.HasPrefix(blocks[0].Text, "/") && k.command(o, blocks[0].Text, &req) {
@@ -102,7 +102,7 @@ func hasImage(parts []protocol.Part) bool {
 func (k *call) imagesTaken(s *session.Session) bool {
 	var sel session.Selection
 	if err := s.InspectNow(context.Background(), func(v *session.View) { sel = v.Sel }); err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return false
 	}
 	got, err := k.c.d.cfg.Sessions.Models().Select(context.Background(), sel)
@@ -110,7 +110,7 @@ func (k *call) imagesTaken(s *session.Session) bool {
 		err = acp.Bad("The model %s takes no images.", sel.Model)
 	}
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 	}
 	return err == nil
 }
@@ -123,7 +123,7 @@ func (k *call) ask(o *opened, req session.PromptRequest) {
 	req.Started = k.covers
 	done := func(out session.Outcome, err error) {
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		k.ended(s.ID, out, out.Seq > 0 && out.Seq <= head, nil)
@@ -144,11 +144,11 @@ func (k *call) ask(o *opened, req session.PromptRequest) {
 			}
 		}
 	}); err != nil {
-		k.fail(notOpen(s.ID))
+		k.Fail(notOpen(s.ID))
 		return
 	}
 	if broken != nil {
-		k.background(func() { k.closeBroken(s, &req, broken) })
+		k.Background(func() { k.closeBroken(s, &req, broken) })
 		return
 	}
 	k.set(s.Prompt(req, done))
@@ -163,13 +163,13 @@ func (k *call) closeBroken(s *session.Session, req *session.PromptRequest, broke
 		err = protocol.Errorf(protocol.IdempotencyConflict, "The idempotency key was already used with another prompt.")
 	}
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	asked := make(chan error, 1)
 	s.Cancel(session.CancelRequest{Turn: broken.Turn, Surface: surface}, func(err error) { asked <- err })
 	if err := <-asked; err != nil && protocol.KindOf(err) != protocol.TurnNotActive { // closed by somebody else meanwhile is as good
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -182,7 +182,7 @@ func (k *call) closeBroken(s *session.Session, req *session.PromptRequest, broke
 			end = v.Head
 		})
 		if err != nil {
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		if !open {
@@ -192,7 +192,7 @@ func (k *call) closeBroken(s *session.Session, req *session.PromptRequest, broke
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			k.fail(ctx.Err())
+			k.Fail(ctx.Err())
 			return
 		}
 	}
@@ -218,7 +218,7 @@ func goOn(k *call) {
 		})
 		k.set(s.Prompt(session.PromptRequest{Resume: true, Surface: surface, Editor: k.c.editor(o)}, func(out session.Outcome, err error) {
 			if err != nil {
-				k.fail(err)
+				k.Fail(err)
 				return
 			}
 			k.ended(s.ID, out, false, nil)
@@ -246,7 +246,7 @@ func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool, b
 	if replayed {
 		seq = 0
 	}
-	k.at(id, seq, nil, func(f *follow) protocol.Reply {
+	k.at(id, seq, func(f *follow) (any, error) {
 		k.c.disown(out.Turn)
 		if f != nil {
 			if ids := f.teller.Dropped(out.Turn); len(ids) > 0 {
@@ -257,7 +257,7 @@ func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool, b
 			if ids := res.Meta[acp.MetaDropped]; ids != nil {
 				fault.Details[acp.MetaDropped] = ids
 			}
-			return protocol.Reply{ID: k.req.ID, Err: fault}
+			return nil, fault
 		}
 		if f != nil && !replayed {
 			if u := f.teller.Usage(); u != nil {
@@ -267,7 +267,7 @@ func (k *call) ended(id session.SessionID, out session.Outcome, replayed bool, b
 		if len(res.Meta) == 0 {
 			res.Meta = nil
 		}
-		return protocol.Reply{ID: k.req.ID, Result: res}
+		return res, nil
 	})
 }
 
@@ -300,7 +300,7 @@ func enqueue(mode string) func(k *call) {
 		k.with(func(o *opened) {
 			blocks, err := acp.ReadBlocks(k.params)
 			if err != nil {
-				k.fail(err)
+				k.Fail(err)
 				return
 			}
 			var words []string
@@ -311,14 +311,14 @@ func enqueue(mode string) func(k *call) {
 				case "resource_link":
 					words = append(words, "["+b.Name+"]("+b.URI+")")
 				default:
-					k.fail(acp.Bad("Only text and links can be added to a running turn."))
+					k.Fail(acp.Bad("Only text and links can be added to a running turn."))
 					return
 				}
 			}
 			turn := ""
 			if k.params["turnId"] != nil {
 				if turn, err = k.params.Text("turnId"); err != nil {
-					k.fail(err)
+					k.Fail(err)
 					return
 				}
 			}
@@ -326,7 +326,7 @@ func enqueue(mode string) func(k *call) {
 				if protocol.KindOf(err) == protocol.TurnNotActive && k.runsElsewhere(o.s, err) {
 					return
 				}
-				k.settle(acp.Queued{ID: r.ID, Mode: r.Mode, Pending: r.Pending}, err)
+				k.Settle(acp.Queued{ID: r.ID, Mode: r.Mode, Pending: r.Pending}, err)
 			})
 		})
 	}
@@ -339,6 +339,6 @@ func (k *call) runsElsewhere(s *session.Session, err error) bool {
 		if v.Serial != nil && !v.Hosted && v.Alive() {
 			err = protocol.Errorf(protocol.SessionBusy, "Session is in use by another process.")
 		}
-		k.fail(err)
+		k.Fail(err)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/rind-dev/rind/dispatcher/outlet"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
@@ -60,12 +61,12 @@ func (k *call) replayAsked() (q replayAsked, err error) {
 func replay(k *call) {
 	q, err := k.replayAsked()
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
-	k.background(func() {
+	k.Background(func() {
 		res, err := k.c.replay(context.Background(), q)
-		k.settle(res, err)
+		k.Settle(res, err)
 	})
 }
 
@@ -94,7 +95,7 @@ func (c *Conn) tellPage(ctx context.Context, t *acp.Teller, q replayAsked, head 
 	at, size, facts := q.after, 0, 0
 	var last protocol.Kind
 	for {
-		page, err := c.d.cfg.Sessions.Store().Read(ctx, q.id, at, pageEntries, protocol.ViewFacts)
+		page, err := c.d.cfg.Sessions.Store().Read(ctx, q.id, at, outlet.PageEntries, protocol.ViewFacts)
 		if err != nil {
 			return replayed{}, err
 		}
@@ -112,7 +113,7 @@ func (c *Conn) tellPage(ctx context.Context, t *acp.Teller, q replayAsked, head 
 			res.Cursor = acp.CursorText(at)
 			facts++
 		}
-		if len(page) < pageEntries {
+		if len(page) < outlet.PageEntries {
 			return res, nil
 		}
 	}

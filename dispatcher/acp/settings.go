@@ -102,7 +102,7 @@ func setMode(k *call) {
 		err = acp.Bad("There is no mode %q: ask, edit, read, full.", protocol.Prefix(mode, 40))
 	}
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.with(func(o *opened) {
@@ -121,13 +121,13 @@ func (k *call) change(o *opened, via string, ch session.Change, result func(sess
 	o.s.Change(ch, func(sel session.Selection, _ string, err error) {
 		if err != nil {
 			set("")
-			k.fail(err)
+			k.Fail(err)
 			return
 		}
 		if !o.s.Inspect(func(v *session.View) {
-			k.at(o.s.ID, v.Head, nil, func(*follow) protocol.Reply { return protocol.Reply{ID: k.req.ID, Result: result(sel)} })
+			k.at(o.s.ID, v.Head, func(*follow) (any, error) { return result(sel), nil })
 		}) {
-			k.fail(notOpen(o.s.ID))
+			k.Fail(notOpen(o.s.ID))
 		}
 	})
 }
@@ -135,7 +135,7 @@ func (k *call) change(o *opened, via string, ch session.Change, result func(sess
 func setOption(k *call) {
 	p, err := acp.ReadSetOption(k.params)
 	if err != nil {
-		k.fail(err)
+		k.Fail(err)
 		return
 	}
 	k.with(func(o *opened) {
@@ -144,7 +144,7 @@ func setOption(k *call) {
 		switch p.ID {
 		case optionMode:
 			if !slices.ContainsFunc(modes, func(m acp.Mode) bool { return m.ID == p.Value }) {
-				k.fail(noValue(p))
+				k.Fail(noValue(p))
 				return
 			}
 			ch.Mode = &p.Value
@@ -152,7 +152,7 @@ func setOption(k *call) {
 			return
 		case optionModel, optionEffort:
 		default:
-			k.fail(acp.Bad("There is no option %q: mode, model, effort.", protocol.Prefix(p.ID, 40)))
+			k.Fail(acp.Bad("There is no option %q: mode, model, effort.", protocol.Prefix(p.ID, 40)))
 			return
 		}
 		o.s.Inspect(func(v *session.View) {
@@ -173,7 +173,7 @@ func setOption(k *call) {
 				k.change(o, p.ID, ch, answer)
 				return
 			}
-			k.fail(noValue(p))
+			k.Fail(noValue(p))
 		})
 	})
 }
@@ -195,7 +195,7 @@ func (c *Conn) lateOptions(s *session.Session) {
 			return
 		}
 		s.Inspect(func(v *session.View) {
-			c.out.lines(append(acp.AppendUpdate(nil, s.ID, acp.OptionsChanged(c.d.options(v.Sel)), 0), '\n'), "")
+			c.out.update(s.ID, acp.OptionsChanged(c.d.options(v.Sel)))
 		})
 	}()
 }

@@ -62,7 +62,7 @@ func (e *editorTerminal) show(call, id string) {
 	c.terminals[call] = &terminal{id: id, session: s.ID, shown: true}
 	c.mu.Unlock()
 	s.Inspect(func(v *session.View) {
-		c.out.Hold(&outlet.Hold{Stream: string(s.ID), Seq: v.Head, Exact: true, Append: func(buf []byte, st outlet.Stream) []byte {
+		c.out.Hold(&outlet.Hold{Stream: string(s.ID), Seq: v.Head, Exact: true, Lead: func(buf []byte, st outlet.Stream) []byte {
 			if _, shown := c.terminal(call); st == nil || !shown {
 				return buf
 			}

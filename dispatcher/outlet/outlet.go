@@ -1,4 +1,5 @@
-// Package outlet is the way out of a connection, whatever its dialect: the one writer. It pulls: answers and lines without a place in a log are
+// Package outlet is what connections share, whatever their dialect: the requests that have no answer yet, the cursors in the logs that are
+// followed, and the way out, which is one writer. It pulls: answers and lines without a place in a log are
 // handed over, everything else it asks for, stream by stream, when there is room on the wire. So a client that does not read costs a cursor
 // for each log it follows, and holds up nobody.
 //
@@ -10,11 +11,13 @@ package outlet
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -41,25 +44,31 @@ type Stream interface {
 	Close()
 }
 
-// Hold is an answer that belongs to a place of a stream's log.
+// Hold is an answer, or what goes before one, that belongs to a place of a stream's log.
 type Hold struct {
-	Stream string      // its key; one that is not followed holds nothing back
-	Seq    session.Seq // written once everything up to there was told
-	Exact  bool        // and before anything behind
-	Last   bool        // behind everything else; the outlet ends with it
-	Wait   bool        // not before Ready
-	ID     string      // of the request
+	Stream string          // its key; one that is not followed holds nothing back
+	Seq    session.Seq     // written once everything up to there was told
+	Exact  bool            // and before anything behind
+	Last   bool            // behind everything else; the outlet ends with it
+	Wait   bool            // not before Ready
+	ID     json.RawMessage // of the request
 	// Until keeps it back further, nil for no reason to. Runs on the outlet's goroutine, with the stream or nil.
 	Until func(s Stream) bool
-	// Append writes the answer. Runs on the outlet's goroutine, with the stream or nil.
-	Append func(buf []byte, s Stream) []byte
+	// Lead appends whole frames that go right before the answer; nil for none. Runs on the outlet's goroutine, with the stream or nil.
+	Lead func(buf []byte, s Stream) []byte
+	// Reply makes the answer; nil for none, when Lead is all that belongs there. Runs on the outlet's goroutine, with the stream or nil.
+	Reply func(s Stream) (result any, err error)
 	// Written runs on the outlet's goroutine once the answer is on the wire; may be nil.
 	Written func()
 }
 
-// Options of an Outlet. All functions run on its goroutine and must not block.
+// Options of an Outlet. The functions run on its goroutine, Frame and Told on any; none may block.
 type Options struct {
 	Sink io.Writer
+	// Frame puts an answer into bytes, framed. It cannot fail: what cannot be said is answered with an error that can.
+	Frame func(r protocol.Reply) []byte
+	// Told makes any error one that a client is told.
+	Told func(err error) *protocol.Error
 	// Answering gets the ids of the requests whose answers are about to be written, before a client can have read them.
 	Answering func(ids []string)
 	// Answered says that they are written.
@@ -72,7 +81,8 @@ type Options struct {
 
 // Outlet is the only writer of a connection. Safe for concurrent use.
 type Outlet struct {
-	opt Options
+	opt     Options
+	working working // calls in the background
 
 	mu      sync.Mutex // guards the fields below; never held over I/O or calls of others
 	items   []item
@@ -90,6 +100,7 @@ type Outlet struct {
 	ids   []string // answered by the batch being written
 	size  int      // of those answers
 	after []func() // once it is written
+	turn  int      // index in order of the stream that is asked first
 }
 
 // item is something ready to be written.
@@ -128,6 +139,12 @@ func (o *Outlet) Line(line []byte, id string) {
 	o.mu.Unlock()
 	o.Ring()
 }
+
+// Reply hands over the answer to a request that is registered.
+func (o *Outlet) Reply(r protocol.Reply) { o.Line(o.opt.Frame(r), string(r.ID)) }
+
+// Refuse hands over the answer to what was not registered as a request.
+func (o *Outlet) Refuse(r protocol.Reply) { o.Line(o.opt.Frame(r), "") }
 
 // Write hands over something that is encoded when its turn comes.
 func (o *Outlet) Write(write func(buf []byte) []byte) {
@@ -174,10 +191,10 @@ func (o *Outlet) Hold(h *Hold) *Hold {
 	return h
 }
 
-// Ready gives an answer that waits its text.
-func (o *Outlet) Ready(h *Hold, write func(buf []byte, s Stream) []byte) {
+// Ready makes an answer that waits.
+func (o *Outlet) Ready(h *Hold, reply func(s Stream) (result any, err error)) {
 	o.mu.Lock()
-	h.Append, h.Wait = write, false
+	h.Reply, h.Wait = reply, false
 	o.mu.Unlock()
 	o.Ring()
 }

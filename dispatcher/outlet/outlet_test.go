@@ -2,6 +2,7 @@ package outlet_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -68,7 +70,7 @@ func open(sink io.Writer) *wire {
 		sink = &w.out
 	}
 	w.Outlet = outlet.New(outlet.Options{
-		Sink: sink, Answering: func([]string) {}, Answered: func([]string) {}, Lost: func(err error) { w.lost = err },
+		Sink: sink, Frame: func(r protocol.Reply) []byte { return fmt.Appendln(nil, r.Result) }, Answering: func([]string) {}, Answered: func([]string) {}, Lost: func(err error) { w.lost = err },
 		Unread: func(key string, err error, last bool) { w.unread = append(w.unread, fmt.Sprint(key, " ", last)) },
 	})
 	go w.Run()
@@ -81,8 +83,8 @@ func (w *wire) end() string {
 	return strings.ReplaceAll(w.out.String(), "\n", " ")
 }
 
-func said(text string) func([]byte, outlet.Stream) []byte {
-	return func(buf []byte, _ outlet.Stream) []byte { return append(append(buf, text...), '\n') }
+func said(text string) func(outlet.Stream) (any, error) {
+	return func(outlet.Stream) (any, error) { return text, nil }
 }
 
 func TestAnAnswerComesBehindWhatItsPlaceHoldsAndAnExactOneBeforeTheRest(t *testing.T) {
@@ -91,7 +93,7 @@ func TestAnAnswerComesBehindWhatItsPlaceHoldsAndAnExactOneBeforeTheRest(t *testi
 			w := open(nil)
 			s := &counting{name: "a", step: 2}
 			w.Follow("a", s, nil)
-			h := w.Hold(&outlet.Hold{Stream: "a", Seq: 3, Exact: exact, Wait: true, ID: "1"})
+			h := w.Hold(&outlet.Hold{Stream: "a", Seq: 3, Exact: exact, Wait: true, ID: json.RawMessage("1")})
 			s.grow(6)
 			w.Ring()
 			synctest.Wait()
@@ -114,8 +116,8 @@ func TestAnAnswerComesBehindWhatItsPlaceHoldsAndAnExactOneBeforeTheRest(t *testi
 func TestTheLastAnswerEndsTheOutletBehindEverythingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(nil)
-		h := w.Hold(&outlet.Hold{Last: true, Wait: true, ID: "1"})
-		other := w.Hold(&outlet.Hold{Wait: true, ID: "2"})
+		h := w.Hold(&outlet.Hold{Last: true, Wait: true, ID: json.RawMessage("1")})
+		other := w.Hold(&outlet.Hold{Wait: true, ID: json.RawMessage("2")})
 		w.Ready(h, said("last"))
 		synctest.Wait()
 		if w.out.Len() > 0 {
@@ -134,7 +136,7 @@ func TestALogThatCannotBeReadForAMomentIsReadAgainAndNothingIsSkipped(t *testing
 	synctest.Test(t, func(t *testing.T) {
 		w := open(nil)
 		bad, good := &counting{name: "a", step: 5, end: 5, faults: 4}, &counting{name: "b", step: 1, end: 2}
-		w.Follow("a", bad, &outlet.Hold{Stream: "a", Seq: 5, ID: "1", Append: said("answer")})
+		w.Follow("a", bad, &outlet.Hold{Stream: "a", Seq: 5, ID: json.RawMessage("1"), Reply: said("answer")})
 		w.Follow("b", good, nil)
 		synctest.Wait()
 		if got := w.out.String(); got != "b1\nb2\n" {
@@ -158,7 +160,7 @@ func TestALogThatStaysUnreadableEndsItsStreamAndHoldsNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(nil)
 		bad := &counting{name: "a", step: 5, end: 5, faults: 1 << 20}
-		w.Follow("a", bad, &outlet.Hold{Stream: "a", Seq: 5, ID: "1", Append: said("answer")})
+		w.Follow("a", bad, &outlet.Hold{Stream: "a", Seq: 5, ID: json.RawMessage("1"), Reply: said("answer")})
 		begin := time.Now()
 		for w.Stream("a") != nil && time.Since(begin) < time.Minute {
 			time.Sleep(time.Second)
@@ -252,6 +254,44 @@ func TestAStreamThatTakesThePlaceOfAnotherClosesIt(t *testing.T) {
 		}
 		if got := w.end(); got != "a1 a2 b1 b2 " {
 			t.Errorf("written %q", got)
+		}
+	})
+}
+
+// wordy is a stream whose every page fills a batch.
+type wordy struct {
+	counting
+}
+
+func (w *wordy) Page(buf []byte, limit func() session.Seq) ([]byte, bool, error) {
+	if len(buf) >= outlet.BatchBytes {
+		return buf, w.Told() < w.end, nil
+	}
+	out, more, err := w.counting.Page(buf, limit)
+	if len(out) > len(buf) {
+		out = append(out, make([]byte, outlet.BatchBytes)...)
+	}
+	return out, more, err
+}
+
+func TestAStreamWhosePagesFillABatchLeavesTheOthersTheirTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sink := &stuck{let: make(chan struct{})}
+		w := open(sink)
+		w.Line([]byte("x\n"), "") // holds the writer up until all of them are followed
+		synctest.Wait()
+		w.Follow("a", &wordy{counting{name: "a", step: 1, end: 9}}, nil)
+		w.Follow("b", &counting{name: "b", step: 1, end: 1}, nil)
+		w.Follow("c", &wordy{counting{name: "c", step: 1, end: 9}}, nil)
+		close(sink.let)
+		synctest.Wait()
+		w.Close()
+		<-w.Done()
+		got := strings.ReplaceAll(sink.out.String(), "\x00", "")
+		for _, late := range []string{"b1\n", "c1\n"} {
+			if before, _, ok := strings.Cut(got, late); !ok || strings.Contains(before, "a4") {
+				t.Errorf("%q came behind four batches of another stream, or not at all", late)
+			}
 		}
 	})
 }

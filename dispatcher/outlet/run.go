@@ -3,6 +3,7 @@ package outlet
 import (
 	"time"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -112,13 +113,14 @@ func (o *Outlet) fill(buf []byte) (_ []byte, more, last bool) {
 			return buf, true, false
 		}
 	}
-	for _, key := range order {
+	for i := range order {
+		at := (o.turn + i) % len(order)
 		var again bool
-		if buf, again = o.page(buf, key); again {
+		if buf, again = o.page(buf, order[at]); again {
 			more = true
 		}
-		if len(buf) >= BatchBytes {
-			more = true
+		if len(buf) >= BatchBytes { // the others begin the next batch
+			more, o.turn = true, at+1
 			break
 		}
 	}
@@ -205,16 +207,29 @@ func (o *Outlet) due(buf []byte, idle bool) (_ []byte, last bool) {
 	o.mu.Unlock()
 	for _, i := range due {
 		h, at := holds[i], len(buf)
-		buf = h.Append(buf, streams[i])
+		if h.Lead != nil {
+			buf = h.Lead(buf, streams[i])
+		}
+		if h.Reply != nil {
+			buf = append(buf, o.opt.Frame(o.reply(h, streams[i]))...)
+		}
 		o.mu.Lock()
 		o.count(1, len(buf)-at)
 		o.mu.Unlock()
 		o.size += len(buf) - at
-		o.ids = append(o.ids, h.ID)
+		o.ids = append(o.ids, string(h.ID))
 		if h.Written != nil {
 			o.after = append(o.after, h.Written)
 		}
 		last = last || h.Last
 	}
 	return buf, last
+}
+
+func (o *Outlet) reply(h *Hold, s Stream) protocol.Reply {
+	result, err := h.Reply(s)
+	if err != nil {
+		return protocol.Reply{ID: h.ID, Err: o.opt.Told(err)}
+	}
+	return protocol.Reply{ID: h.ID, Result: result}
 }

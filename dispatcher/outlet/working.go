@@ -1,16 +1,9 @@
-package dispatcher
+package outlet
 
 import (
 	"context"
 	"sync"
 	"time"
-)
-
-// How long requests that were read before the end are given for their answers, before the sessions they ask are ended and behind that: together
-// with the end itself within endWithin, and with time left to write.
-const (
-	answerFirst = 100 * time.Millisecond
-	answerLast  = 300 * time.Millisecond
 )
 
 // working counts what works for answers beside the goroutines of reader, outbox and sessions.
@@ -54,3 +47,6 @@ func (w *working) wait(ctx context.Context, limit time.Duration) {
 	case <-ctx.Done():
 	}
 }
+
+// Rest waits until no call works in the background any more, as long as limit, or until ctx ends.
+func (o *Outlet) Rest(ctx context.Context, limit time.Duration) { o.working.wait(ctx, limit) }

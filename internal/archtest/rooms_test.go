@@ -78,7 +78,7 @@ var rooms = []room{
 	{path: "session/tool/*", ours: ground, third: schema},
 
 	{path: "dispatcher/executions", ours: []string{"protocol", "protocol/portable", "session"}}, // below the two that carry it
-	{path: "dispatcher/outlet", ours: []string{"session"}},                                      // below the dialects that write to one connection
+	{path: "dispatcher/outlet", ours: []string{"protocol", "session"}},                          // below the dialects that write to one connection
 	{path: "dispatcher", ours: append([]string{"session", "dispatcher/executions", "dispatcher/outlet"}, codecs...)},
 	{path: "dispatcher/acp", ours: []string{"protocol", "protocol/acp", "protocol/rpc", "protocol/frame", "session", "dispatcher/outlet"}},
 	{path: "dispatcher/httpapi", ours: append([]string{"session", "dispatcher", "dispatcher/executions"}, codecs...), serves: true},

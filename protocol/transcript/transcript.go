@@ -14,7 +14,7 @@ import (
 
 var (
 	unstable  = lazily(`(\\?"([a-z_]+)\\?":\\?")?([0-9a-f]{64}|[0-9a-f]{32}|[0-9]{8}_[0-9]{6}_[0-9a-f]{8})\b`)
-	times     = lazily(`[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|\+00:00)`)
+	times     = lazily(`[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9:.]+(Z|\+00:00)| [0-9]{2}:[0-9]{2}\b)`)
 	lists     = lazily(`"(capabilities|methods)":\["[^\]]*\]`)
 	live      = lazily(`^(\{"kind":"event","method":"[a-z/]+","sequence":)[0-9]+,`)
 	shortened = lazily(`Resumed session \S+:`)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -157,11 +158,13 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 		Log: p.log, ErrorID: p.errorID, OpenFile: openFile,
 		StoreBytes: func() int64 { return storeBytes(p.storeFile) },
 	}
-	file := ""
+	token := &bearer{}
 	if f.auth == "token" {
-		if cfg.Token, file, err = bearer(f.tokenFile, filepath.Join(p.root, "http-token")); err != nil {
+		if token, err = bearerOf(f.tokenFile, filepath.Join(p.root, "http-token")); err != nil {
 			return exitf(exitUsage, "%v", err)
 		}
+		defer token.drop()
+		cfg.Token = token.token
 		p.record.Add(cfg.Token)
 	}
 	if err := cfg.Commands.Recover(ctx, f.requeue); err != nil {
@@ -169,19 +172,26 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	}
 	ln, err := net.Listen("tcp", net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(f.port)))
 	if err != nil {
-		return exitf(exitFailed, "Startup error: %v", err)
+		return exitf(exitFailed, "Startup error: %v%s", err, taken(err))
+	}
+	if err := token.publish(); err != nil {
+		_ = ln.Close()
+		return exitf(exitUsage, "%v", err)
 	}
 	cfg.Port = ln.Addr().(*net.TCPAddr).Port
 	api := httpapi.New(cfg)
 	sigs := make(chan os.Signal, 2)
-	signal.Notify(sigs, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(sigs)
+	if ends := heeded(); len(ends) > 0 { // Notify without signals takes all of them
+		signal.Notify(sigs, ends...)
+		defer signal.Stop(sigs)
+	}
+	ignorePipe() // whoever read where it listens need not read on
 	served := make(chan error, 1)
 	go func() { served <- api.Serve(ln) }() // ends with the listener
 	shown := net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(cfg.Port))
 	fmt.Fprintf(std.out, "rind HTTP listening on http://%s\n", shown)
-	if file != "" {
-		fmt.Fprintf(std.err, "rind: bearer token in %s\n", file)
+	if token.path != "" {
+		fmt.Fprintf(std.err, "rind: bearer token in %s\n", token.path)
 	}
 	select {
 	case <-sigs:
@@ -191,6 +201,14 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	}
 	f.stop(p, api, ln, sigs)
 	return nil
+}
+
+// taken says what to do about a port that somebody else listens on.
+func taken(err error) string {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return ""
+	}
+	return "; another program listens there: end it, or choose another port with --port (0: any free one)"
 }
 
 // openFile opens a regular file of a workspace: what lies outside, also by a link, is refused.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,9 +120,12 @@ func TestALinkInThePlaceOfTheTokenFileIsReplaced(t *testing.T) {
 	if err := os.Symlink(victim, path); err != nil {
 		t.Skipf("no links here: %v", err)
 	}
-	token, _, err := bearer("", path)
-	if err != nil || token == strings.Repeat("v", 32) {
-		t.Fatalf("token %q, %v", token, err)
+	made, err := bearerOf("", path)
+	if err == nil {
+		err = made.publish()
+	}
+	if err != nil || made.token == strings.Repeat("v", 32) {
+		t.Fatalf("token %q, %v", made.token, err)
 	}
 	if text, _ := os.ReadFile(victim); string(text) != strings.Repeat("v", 32) {
 		t.Errorf("the file behind the link is %q", text)
@@ -135,7 +140,7 @@ func TestALinkInThePlaceOfTheTokenFileIsReplaced(t *testing.T) {
 	if err := os.Symlink(victim, link); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := bearer(link, ""); private(mustStat(t, victim)) != (err == nil) {
+	if _, err := bearerOf(link, ""); private(mustStat(t, victim)) != (err == nil) {
 		t.Errorf("a link to a file that others can read is taken: %v", err)
 	}
 }
@@ -147,4 +152,31 @@ func mustStat(t *testing.T, path string) os.FileInfo {
 		t.Fatal(err)
 	}
 	return info
+}
+
+// Of two servers on one data folder and port the second says what to do, and the first one's token stays.
+func TestAServerThatCannotListenLeavesTheTokenOfTheOneThatDoes(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	t.Setenv("RIND_HOME", data)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(data, "http-token")
+	write(t, path, "the token of the first one\n")
+	var out, errs bytes.Buffer
+	code := run(t.Context(), []string{"serve", "--port", strconv.Itoa(ln.Addr().(*net.TCPAddr).Port), "--cwd", t.TempDir()}, strings.NewReader(""), &out, &errs)
+	if code != exitFailed || out.Len() > 0 || !strings.Contains(errs.String(), "choose another port with --port") || strings.Count(errs.String(), "\n") != 1 {
+		t.Errorf("exit %d, %q, %q", code, out.String(), errs.String())
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "the token of the first one\n" {
+		t.Errorf("the token file holds %q, %v", text, err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(data, ".http-token-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
 }

@@ -14,6 +14,9 @@ import (
 
 // readToken reads the bearer token of an explicit file.
 func readToken(path string) (string, error) {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // before it is opened: a pipe would be waited for
+		return "", fmt.Errorf("token file %s: is no regular file", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err
@@ -37,39 +40,66 @@ func readToken(path string) (string, error) {
 	return token, nil
 }
 
-// makeToken writes a fresh token, readable by its owner only, to a new file that takes path's place.
-func makeToken(path string) (string, error) {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	token := base64.RawURLEncoding.EncodeToString(b[:])
-	f, err := os.CreateTemp(filepath.Dir(path), ".http-token-*") // made with mode 0600
-	if err != nil {
-		return "", err
+// bearer is the token of a server and the file it lies in.
+type bearer struct {
+	token, path string
+	fresh       string // file that takes path's place; "" where the token was there
+}
+
+// bearerOf reads the token of an explicit file, or makes a fresh one. That has its place with publish: a server that cannot listen must not
+// take the token of one that does.
+func bearerOf(explicit, byDefault string) (*bearer, error) {
+	b := &bearer{path: byDefault}
+	if explicit != "" {
+		path, err := filepath.Abs(explicit)
+		if err != nil {
+			return nil, err
+		}
+		b.path = path
+		if b.token, err = readToken(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return b, err
+		}
 	}
-	_, err = io.WriteString(f, token+"\n")
+	return b, b.make()
+}
+
+// make writes a fresh token to a new file that only its owner can read.
+func (b *bearer) make() error {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	b.token = base64.RawURLEncoding.EncodeToString(random[:])
+	f, err := os.CreateTemp(filepath.Dir(b.path), ".http-token-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	b.fresh = f.Name()
+	_, err = io.WriteString(f, b.token+"\n")
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
 	if err != nil {
-		return "", errors.Join(err, os.Remove(f.Name()))
+		b.drop()
 	}
-	return token, nil
+	return err
 }
 
-// bearer is the token of the server and the file it lies in.
-func bearer(explicit, byDefault string) (token, path string, err error) {
-	if explicit == "" {
-		token, err = makeToken(byDefault)
-		return token, byDefault, err
+// publish puts a fresh token in its place.
+func (b *bearer) publish() error {
+	if b.fresh == "" {
+		return nil
 	}
-	if path, err = filepath.Abs(explicit); err != nil {
-		return "", path, err
+	err := os.Rename(b.fresh, b.path)
+	if err != nil {
+		b.drop()
 	}
-	if token, err = readToken(path); errors.Is(err, fs.ErrNotExist) {
-		token, err = makeToken(path)
+	b.fresh = ""
+	return err
+}
+
+// drop removes a fresh token that was not published.
+func (b *bearer) drop() {
+	if b.fresh != "" {
+		_ = os.Remove(b.fresh)
 	}
-	return token, path, err
+	b.fresh = ""
 }

@@ -1,8 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // TestCommandsObeyTheSignalsThatTheRuntimeDoesNot: a closed pipe ends the program that writes into it, as in any shell, whatever the runtime does
@@ -46,4 +53,48 @@ func TestCommandsObeyTheSignalsThatTheRuntimeDoesNot(t *testing.T) {
 		p.Rest(acpPatience)
 		p.Wait(acpPatience)
 	})
+}
+
+// TestServeOutlivesWhoeverReadItsFirstLineAndEndsInGoodOrderWithItsTerminal: a program that starts the server reads where it listens and closes the
+// pipe; and a terminal that is closed is an end like SIGTERM.
+func TestServeOutlivesWhoeverReadItsFirstLineAndEndsInGoodOrderWithItsTerminal(t *testing.T) {
+	root, ws := playing(t, `{"turns":[]}`)
+	path, own := program(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(path, "serve", "--port", "0", "--debug")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ws, w, w
+	cmd.Env = append([]string{"RIND_HOME=" + root, "HOME=" + filepath.Dir(root), "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, own...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	w.Close()
+	base := ""
+	for lines := bufio.NewScanner(r); base == "" && lines.Scan(); {
+		_, base, _ = strings.Cut(lines.Text(), "rind HTTP listening on ")
+	}
+	r.Close()
+	for range 3 { // each is a line of the log that nobody reads
+		resp, err := http.Get(base + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("its end: %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it goes on")
+	}
 }

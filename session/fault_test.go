@@ -222,3 +222,73 @@ func TestADraftWhoseLeaseCouldNotBeTakenIsStillUsable(t *testing.T) {
 		h.close()
 	})
 }
+
+func TestATerminalIsRetriedAlsoWhenAPromptFailedToCloseItMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := memory.New()
+		store := &refusing{Store: mem}
+		var end chan error
+		h := &house{t: t, store: mem}
+		h.all = session.NewSessions(session.Config{Store: store, Models: answering(), Now: time.Now, Agent: agentFunc(func(context.Context, *session.Turn) (string, error) {
+			end = store.hold()
+			return "end_turn", nil
+		})})
+		s := h.draft()
+		_, ch := ask(s, session.PromptRequest{Input: "go"})
+		synctest.Wait()
+		end <- session.ErrFull
+		if o := <-ch; o.Stop != "persistence_error" {
+			t.Errorf("outcome %+v", o)
+		}
+		time.Sleep(900 * time.Millisecond)
+		again := store.hold()
+		_, ch = ask(s, session.PromptRequest{Input: "another"})
+		time.Sleep(500 * time.Millisecond) // the end is tried again in between
+		again <- session.ErrFull
+		if o := <-ch; protocol.KindOf(o.err) != protocol.PersistenceError {
+			t.Errorf("outcome of the other %+v %v", o.Outcome, o.err)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := kinds(h.entries(s.ID)); !strings.HasSuffix(got, "turn_completed") {
+			t.Errorf("log %s", got)
+		}
+		checkLog(t, h)
+		h.close()
+	})
+}
+
+func TestASecondCancelIsAcknowledgedWhenTheFirstIsOnDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		h, f := faultHouse(t, answering())
+		h.all = session.NewSessions(session.Config{Store: f, Models: h.model, Now: time.Now, Agent: agentFunc(func(ctx context.Context, _ *session.Turn) (string, error) {
+			<-let
+			return "", context.Cause(ctx)
+		})})
+		s := h.draft()
+		_, ch := ask(s, session.PromptRequest{Input: "go"})
+		synctest.Wait()
+		release := f.Stall()
+		acks := make(chan error, 2)
+		for range 2 {
+			s.Cancel(session.CancelRequest{}, func(err error) { acks <- err })
+		}
+		synctest.Wait()
+		if n := len(acks); n > 0 {
+			t.Errorf("%d cancels were acknowledged before one was on disk", n)
+		}
+		release()
+		for range 2 {
+			if err := <-acks; err != nil {
+				t.Error(err)
+			}
+		}
+		close(let)
+		if o := <-ch; o.Outcome.Outcome != session.OutcomeCancelled {
+			t.Errorf("outcome %+v", o)
+		}
+		checkLog(t, h)
+		h.close()
+	})
+}

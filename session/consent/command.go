@@ -184,7 +184,7 @@ func (r *request) parts(j *judged) (patterns []string, byThemselves bool) {
 		if st.within || j.reads[i] {
 			continue
 		}
-		if st.other != "" || !st.plain || len(st.argv) == 0 || j.seen[i].outside != "" || j.seen[i].lost || lost(st.dirs) {
+		if st.other != "" || !st.plain || len(st.argv) == 0 || j.seen[i].outside != "" || j.seen[i].lost || j.seen[i].guarded || lost(st.dirs) {
 			return nil, false
 		}
 		if stateful[st.program()] && len(j.steps) > 1 {

@@ -38,6 +38,7 @@ var readers = []string{
 	`git config --get user.name`, `GIT_PAGER=cat git log`, `"cat" a.txt`, `\ls`, `/bin/cat a.txt`, `jq .a data.json`, `jq '.a | length' data.json`, `xxd a.txt`, `base64 a.txt`, `sha256sum a.txt`,
 	`nl a.txt`, `od -c a.txt`, `cat -- a.txt`, `cat inner/main.go`, `sort flags/*`, `cd flags && sort ./*`, `cat ./src/../a.txt`, `cat {a,b}.txt`, `ls -la | grep txt | wc -l`, `git diff main..HEAD`, `cat .env.example`, `head -c5 a.txt`,
 	`cat $'a.txt'`, `cat a.txt # rm -rf /`, `case x in x) ls;; esac`, `while false; do ls; done`, `ls guarded`, `ls guarded/*`, `sleep 0`, `rg main src`, `rg -n --hidden main src`, `tree src`, `fd main`,
+	`git log --grep=/etc --author=../x --format=%h/%s --since=2/3`, `git log --oneline .git`,
 	`echo $?`, `ls; echo "exit: $?"`, `[ $? -eq 0 ]`, `[[ $? == 0 ]]`, `printf '100%%n %d\n' $?`, `date -Iseconds`, `date -u +%s`, `python3 -V`, `git reflog -n 5`, `git reflog -3`, `git config user.name`,
 	`jq .env data.json`, `jq '.a, .include' data.json`, `grep -rn main s*`, `grep -R main src`, `diff -r src src`, `diff -q src src/deep`, `git diff --no-index src src`, `find -L src -name x`, `du -L src`,
 	"cat <<\\E\n$x\nE", "cat <<\"E F\"\n$x\nE F", "ls # a\\\n", "ls \\\n  # not \\ this\n",
@@ -170,6 +171,13 @@ func TestEverythingElseAsks(t *testing.T) {
 		{`jq '.a|env' data.json`, same},
 		{`jq 'import "a" as $a; .' data.json`, same},
 		{`npm init evil`, same},
+		{`touch .git/hooks/x`, same},
+		{`git log --output=.git/hooks/x`, same},
+		{`cd .git && touch config`, same},
+		{`mytool --into=src/.rind/x`, same},
+		{`touch .gitignore`, `touch *`},
+		{`git log --help`, `git log *`},
+		{`git log --pretty=/etc/x --output=/etc/x`, same},
 		{`bun run build`, `bun run build *`},
 		{`deno test`, `deno test *`},
 		{`deno run x.ts`, same},
@@ -370,12 +378,13 @@ var blocked = []string{
 	"echo a \\\r\nrm -rf /", "rm -rf /\r\nls", "ls #\\\nrm -rf /", "cat <<$'\\x45'\nE\nrm -rf /\n\\x45", `cd && rm -rf *`, `cd; rm -rf .`, `pushd / && rm -rf *`, `env -C / rm -rf usr`, `env --chdir=/ rm -rf *`, `sudo -D / rm -rf etc`,
 	`find / -exec rm {} \;`, `find / -type f -exec shred {} +`, `. /dev/stdin <<< 'rm -rf /'`, `echo 'rm -rf /' | at now`, `batch <<< 'rm -rf /'`, `prlimit -n10 rm -rf /`, `gosu root rm -rf /`, `chronic rm -rf /`, `valgrind rm -rf /`,
 	`perf stat rm -rf /`, `setpriv --reuid 1 rm -rf /`, `watch --interval 1 rm -rf /`, `tcsh -c 'rm -rf /'`, `rm -rf /!(x)`,
+	`git -c core.pager='rm -rf /' log`, `git -c alias.x='!rm -rf /' x`, `tar --to-command='rm -rf /' -xf x`, `tar -I 'rm -rf /' -xf x`,
 }
 
 func TestWhatOnlyLooksLikeItIsNotBlocked(t *testing.T) {
 	p := newPlace(t)
 	for _, command := range []string{
-		`rm -rf ./build`, `rm -rf /tmp/x`, `rm -rf ~/projects/x/build`, `rm -rf $X/`, `rm -rf "$BUILD"/*`, `echo rm -rf /`, `grep -r "rm -rf /" src`, `git commit -m "never run rm -rf /"`, `echo 'shutdown now'`,
+		`rm -rf ./build`, `rm -rf /tmp/x`, `rm -rf ~/projects/x/build`, `rm -rf $X/`, `rm -rf "$BUILD"/*`, `echo rm -rf /`, `grep -r "rm -rf /" src`, `git commit -m "never run rm -rf /"`, `tar -cf x.tar "rm -rf /"`, `echo 'shutdown now'`,
 		`rm -rf node_modules`, `rm -f a.txt`, `./reboot`, `./scripts/shutdown.sh`, `npm run reboot`, `kill -9 1234`, `kill -1 1234`, `kill -TERM -1234`, `chmod -R u+w src`, `chmod 644 /x`, `dd if=/dev/sda of=x.img`,
 		`dd if=/dev/zero of=x bs=1`, `cat /dev/sda`, `ls /dev`, `systemctl status x`, `systemctl restart x`, `find / -name x -delete`, `find . -delete`, `fdisk -l /dev/sda`, `cp /dev/null x`, `echo x > /dev/stderr`, `init`,
 		`walk() { for f in *; do walk $f & done; }`, `mv a b`, `command -v reboot`, `which mkfs`, `man mkfs`, `git init`, `terraform init`, `sh -c 'echo hi'`, `sudo -v`, `rm -rf .`, `rm -rf /home/me/projects/x`,

@@ -46,6 +46,20 @@ func (p *step) danger(home string) string {
 			}
 		}
 		return blunt(p.stdin)
+	case carriers[name] != nil:
+		for i, w := range p.argv[1:] {
+			flag, value, joint := strings.Cut(w.text, "=")
+			switch {
+			case joint && slices.Contains(carriers[name], flag):
+			case slices.Contains(carriers[name], p.argv[i].text):
+				value = w.text
+			default:
+				continue
+			}
+			if why := blunt(value); why != "" {
+				return why
+			}
+		}
 	case name == "at" || name == "batch" || name == "crontab":
 		return blunt(p.stdin)
 	}
@@ -383,6 +397,11 @@ func fits(parts, at []string, wild bool) bool {
 var interpreters = map[string]bool{
 	"python": true, "python2": true, "python3": true, "perl": true, "ruby": true, "node": true, "nodejs": true, "deno": true, "bun": true, "php": true, "lua": true,
 	"awk": true, "gawk": true, "mawk": true, "osascript": true, "pwsh": true, "powershell": true, "tclsh": true, "ssh": true,
+}
+
+// carriers are programs that run what some of their flags hold.
+var carriers = map[string][]string{
+	"git": {"-c"}, "tar": {"--to-command", "--checkpoint-action", "--use-compress-program", "-I"}, "hyperfine": {"-p", "--prepare", "-s", "--setup", "-c", "--cleanup"},
 }
 
 var bluntly = []struct {

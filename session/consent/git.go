@@ -6,9 +6,12 @@ import (
 	"strings"
 )
 
+// gitTexts are flags whose values are no paths.
+var gitTexts = []string{"--grep", "--author", "--committer", "--format", "--pretty", "--date", "--since", "--until", "--after", "--before", "--sort"}
+
 // gitMore are flags that make git run programs or write. Most subcommands that know none of them show differences at some place, and then
 // take them. --oneline and its like stay allowed: only what is shorter than a flag stands for it.
-var gitMore = []string{"--output", "--ext-diff", "--textconv", "--filters", "-O", "--open-files-in-pager", "--show-signature"}
+var gitMore = []string{"--output", "--ext-diff", "--textconv", "--filters", "-O", "--open-files-in-pager", "--show-signature", "--help"}
 
 // gitReaders are the subcommands that only read without those flags, and what else has to hold of their words.
 var gitReaders = map[string]func(args []word) bool{

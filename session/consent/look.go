@@ -23,6 +23,7 @@ type seen struct {
 	outside string // the first place outside the roots; "" for none
 	secret  string // the first secret file; "" for none
 	lost    bool   // where some name leads is not known
+	guarded bool   // some name lies where other programs look for what to obey
 }
 
 func (s *seen) join(o seen) {
@@ -32,7 +33,7 @@ func (s *seen) join(o seen) {
 	if s.secret == "" {
 		s.secret = o.secret
 	}
-	s.lost = s.lost || o.lost
+	s.lost, s.guarded = s.lost || o.lost, s.guarded || o.guarded
 }
 
 // step looks at all names of a step.
@@ -121,7 +122,8 @@ func (l *look) git(p *step) seen {
 		if lines, ok := strings.CutPrefix(w.text, "-L"); ok && lines != "" { // -L1,5:FILE
 			w.text = lines
 		}
-		if strings.HasPrefix(w.text, "-") && !strings.Contains(w.text, "=") {
+		flag, _, valued := strings.Cut(w.text, "=")
+		if strings.HasPrefix(flag, "-") && (!valued || slices.Contains(gitTexts, flag)) {
 			continue
 		}
 		out.join(l.word(w, dirs, true))
@@ -225,6 +227,7 @@ func (l *look) resolve(abs, name string) seen {
 	if l.p.secret(place.Abs) {
 		out.secret = name
 	}
+	out.guarded = out.outside == "" && isGuarded(l.open.Show(place))
 	return out
 }
 

@@ -353,7 +353,7 @@ func (l *remote) refused(resp *http.Response) error {
 		return errForgotten
 	}
 	text := fmt.Sprintf("the server answered with status %d", resp.StatusCode)
-	if said := clean(string(body), 200); said != "" {
+	if said := clean(l.entry.quiet.Replace(string(body)), 200); said != "" {
 		text += ": " + said
 	}
 	return errors.New(text)

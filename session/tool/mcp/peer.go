@@ -72,9 +72,8 @@ type remoteError struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-func (e *remoteError) Error() string {
-	return fmt.Sprintf("%s (error %d)", clean(e.Message, 500), e.Code)
-}
+// Error is the server's own text, whole and as it is: who shows it takes the secrets out first, and cuts it then.
+func (e *remoteError) Error() string { return fmt.Sprintf("%s (error %d)", e.Message, e.Code) }
 
 // lostError says that a connection ended, or broke for one call. The call may have been worked on.
 type lostError struct{ cause error }

@@ -202,7 +202,7 @@ func (t *namedTool) failed(ctx context.Context, err error, sent bool, began time
 		if e.Code == -32602 {
 			r.ErrorType = protocol.ErrInvalidArguments
 		}
-		r.Error = fmt.Sprintf("The MCP server %s answered with an error: %s", name, t.server.entry.hide.Replace(e.Error()))
+		r.Error = fmt.Sprintf("The MCP server %s answered with an error: %s (error %d)", name, clean(t.server.entry.hide.Replace(e.Message), 500), e.Code)
 		return r, nil
 	}
 	text := strings.TrimSuffix(clean(t.server.entry.hide.Replace(err.Error()), 500), ".")

@@ -233,10 +233,11 @@ func sessionsDelete(std *streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				about, _ := rt.store.Session(cmd.Context(), id) // Delete says what is wrong with it
 				if err := rt.all.Delete(cmd.Context(), id); err != nil {
 					return asExit(err)
 				}
-				fmt.Fprintf(std.err, "deleted %s\n", id)
+				fmt.Fprintf(std.err, "deleted %s  %s\n", id, plainLine(about.Title))
 			}
 			return nil
 		},

@@ -6,47 +6,10 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
-
-// Runner is a provider of the parallel lane (docs/protocol/portable-2026-09-02.md section 9). Safe for concurrent use.
-type Runner interface {
-	// Run answers one execution and returns its final output. ctx ends when the execution is cancelled; what Run does after the end
-	// of its execution is dropped. The text of an error is the text of run.failed.
-	Run(ctx context.Context, x *Execution) (final string, err error)
-}
-
-// CleanupRunner is a Runner with a cancel hook, called once for each execution that is cancelled, also when Run was never called.
-type CleanupRunner interface {
-	Runner
-	Cancel(ctx context.Context, turn TurnID, reason *string) error
-}
-
-// ExecutionOptions bound the executions of a process.
-type ExecutionOptions struct {
-	Cleanup time.Duration // of a cancel hook; 0 is 10 s
-	Running int           // executions at one time; 0 is no bound
-	Figures bool          // count what Sessions.Figures tells
-	Mask    func(text string) string
-}
-
-// SetExecutions sets the bounds of executions. Call it before any session is used.
-func (ss *Sessions) SetExecutions(o ExecutionOptions) {
-	ss.execution, ss.places.most = o, o.Running
-	if o.Figures {
-		ss.figures = newFigures()
-	}
-}
-
-func (ss *Sessions) cleanup() time.Duration {
-	if ss.execution.Cleanup > 0 {
-		return ss.execution.Cleanup
-	}
-	return defaultCleanup
-}
 
 // besideRun is an execution of a parallel provider in this process. Its fields belong to the session's goroutine. It owns the goroutine of Run
 // and that of the cancel hook; the first ends with Run, the second is left alone after the cleanup timeout.
@@ -211,26 +174,6 @@ func (run *besideRun) finish(final string, err error) {
 	}
 }
 
-// runnerFault is a failure whose text clients are shown as it is.
-type runnerFault string
-
-func (f runnerFault) Error() string { return string(f) }
-
-// words is the text of a provider's error: one that fits a client.
-func (run *besideRun) words(err error) string {
-	text := err.Error()
-	if mask := run.s.all.execution.Mask; mask != nil {
-		text = mask(text)
-	}
-	if len(text) > 4096 {
-		text = strings.ToValidUTF8(text[:4096], "")
-	}
-	if text == "" {
-		return executionFailed
-	}
-	return text
-}
-
 // end ends the execution: with e, or as a success with final. Of several ends the first counts.
 func (run *besideRun) end(e *ending, final *string) {
 	if run.stage.enter(stageEnding) {
@@ -317,86 +260,6 @@ func (run *besideRun) free() {
 	s.settleDown()
 }
 
-// stop cancels the execution. done is called once the request is on disk.
-func (run *besideRun) stop(r CancelRequest, done func(error)) {
-	s := run.s
-	if run.stage == stageCancelling {
-		s.settled(done)
-		return
-	}
-	before := run.stage
-	if s.next.turn(run.turn) == nil || !run.stage.enter(stageCancelling) {
-		done(errNoTurn())
-		return
-	}
-	run.before = before
-	s.append(lines(run.turn, cancelBody(r, false)), func(_ Seq, err error) {
-		done(err)
-		if err != nil {
-			if run.stage.enter(run.before) && run.late != nil { // as if nobody had asked
-				run.late()
-			}
-			s.startBeside()
-			return
-		}
-		run.leaveLine()
-		run.hold()
-		run.cancel(errCancelled)
-		run.clean(r)
-	})
-}
-
-// clean runs the provider's hook, bounded, and ends the execution.
-func (run *besideRun) clean(r CancelRequest) {
-	s := run.s
-	end := func(text string) {
-		run.end(&ending{turn: run.turn, kind: endCancelled, cleanup: text}, nil)
-	}
-	hook, ok := run.req.Runner.(CleanupRunner)
-	if !ok {
-		end("")
-		return
-	}
-	limit := s.all.cleanup()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	var reason *string
-	if r.Given {
-		reason = &r.Reason
-	}
-	late := "provider cleanup timed out after " + limit.String()
-	result := make(chan string, 1)
-	go func() {
-		defer func() {
-			if p := recover(); p != nil {
-				s.log().Error("panic in cancel hook", "turn", run.turn, "panic", fmt.Sprint(p))
-				result <- "Provider crashed"
-			}
-		}()
-		switch err := hook.Cancel(ctx, run.turn, reason); {
-		case ctx.Err() != nil: // it gave up because its time was over, whatever it says of that
-			result <- late
-		case err != nil:
-			result <- run.words(err)
-		default:
-			result <- ""
-		}
-	}()
-	go func() { // ends with the hook or its time
-		defer cancel()
-		text := ""
-		select {
-		case text = <-result:
-		case <-ctx.Done():
-			text = late
-			select {
-			case text = <-result: // it came in time, and this goroutine was late
-			default:
-			}
-		}
-		s.post(func() { end(text) })
-	}()
-}
-
 // resolveBeside stores the answer to an action of a parallel provider that runs here; false when none does.
 func (s *Session) resolveBeside(turn TurnID, action string, b protocol.Body, got answer, done func(error)) bool {
 	run := s.exec.runs[turn]
@@ -416,16 +279,4 @@ func (s *Session) resolveBeside(turn TurnID, action string, b protocol.Body, got
 		done(err)
 	})
 	return true
-}
-
-// stopExecutions cancels what runs beside the serial lane, because the runtime ends. What has not started stays in line in the log.
-func (s *Session) stopExecutions() {
-	for _, run := range s.exec.runs {
-		if run.provider == uncalled {
-			delete(s.exec.runs, run.turn)
-			continue
-		}
-		run.stop(CancelRequest{Turn: run.turn, Reason: protocol.ReasonShutdown}, func(error) {})
-	}
-	s.exec.line = nil
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -334,60 +332,6 @@ func (ss *Sessions) Store() Store { return ss.cfg.Store }
 // Models are the models sessions can be set to.
 func (ss *Sessions) Models() Models { return ss.cfg.Models }
 
-// Delete removes a session and its bytes. TurnActive while a turn runs, SessionBusy while another process works in it.
-func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
-	s, err := ss.Open(ctx, id)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return s.call(ctx, func(done func(error)) { s.delete(ctx, done) })
-}
-
-func (s *Session) delete(ctx context.Context, done func(error)) {
-	if s.lane.busy() || s.door.shut || s.exec.open() {
-		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
-		return
-	}
-	if s.draft {
-		s.remove()
-		done(nil)
-		return
-	}
-	s.withLease(func(err error) {
-		if err != nil {
-			done(err)
-			return
-		}
-		if !s.lane.free() || s.exec.open() {
-			done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
-			return
-		}
-		if err := s.all.cfg.Store.Delete(ctx, s.ID); err != nil { // all that comes behind it is of a session that is gone: it waits
-			done(s.all.storeError(err))
-			return
-		}
-		s.lease.lost()
-		if s.all.cfg.Outputs != nil {
-			if dir := s.all.cfg.Outputs(s.ID); filepath.IsAbs(dir) {
-				if err := os.RemoveAll(dir); err != nil { // the session is gone all the same
-					s.log().Warn("remove output files", "session", s.ID, "err", err)
-				}
-			}
-		}
-		s.remove()
-		done(nil)
-	})
-}
-
-// remove says to all who follow that the session is no more.
-func (s *Session) remove() {
-	s.removed = true
-	for _, f := range slices.Clone(s.followers) {
-		f.gone()
-	}
-}
-
 // watch listens for what other processes commit and lets the sessions that are open here take it over.
 func (ss *Sessions) watch() {
 	bells, err := ss.cfg.Store.Watch(ss.ctx)
@@ -400,56 +344,6 @@ func (ss *Sessions) watch() {
 			s.post(s.refresh)
 		}
 	}
-}
-
-// Shutdown ends all work: running turns are cancelled, waiting ones are left as they are, and every goroutine is ended. It
-// returns when all is written, or with ctx's error. The store stays open.
-func (ss *Sessions) Shutdown(ctx context.Context) error {
-	ss.mu.Lock()
-	ss.stopping = true
-	ss.mu.Unlock()
-	all := ss.opened() // none comes any more
-	if ss.cfg.OnEnd != nil {
-		ss.cfg.OnEnd()
-	}
-	for _, s := range all {
-		s.post(s.shutdown)
-	}
-	ss.cancel()
-	done := make(chan struct{})
-	go func() {
-		ss.live.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// shutdown lets go of everything; the goroutine ends once the turn has written its end.
-func (s *Session) shutdown() {
-	s.stopping = true
-	s.refs = 0
-	for _, p := range s.lane.line {
-		p.withdraw(stopShutdown)
-	}
-	s.lane.line = nil
-	s.unsettled = nil // left to the next process
-	if s.lane.run != nil {
-		s.lane.run.stop()
-	}
-	s.stopExecutions()
-	for _, t := range s.jobs.live {
-		s.endJob(t, protocol.ReasonShutdown)
-	}
-	s.jobs.release(func(*taskWait) bool { return true })
-	if s.lane.run == nil {
-		s.endScope(Outcome{Outcome: OutcomeCancelled, Stop: stopShutdown, Reason: protocol.ReasonShutdown})
-	}
-	s.settleDown()
 }
 
 // Close gives back a reference. The session ends when nothing refers to it and nothing is left to do.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
@@ -329,67 +328,6 @@ func (w *work) ended(ctx context.Context, call ToolCall, r ToolResult, err error
 	}
 	e := w.t.s.all.internal(fmt.Errorf("tool %s: %w", call.Name, err))
 	return ToolResult{Status: protocol.ToolFailed, ErrorType: protocol.ErrInternal, Error: e.Message}, nil
-}
-
-// result records how a call ended, with the changes it made, in one transaction.
-func (w *work) result(c *CallState, took time.Duration, r *ToolResult) error {
-	bodies, err := w.t.resultBodies(c.ID, c.Name, r, took, w.Outputs, w.Now())
-	if err != nil {
-		return err
-	}
-	return w.t.Record(bodies...)
-}
-
-// resultBodies are the facts that end a call: the changes it made, then its result.
-func (t *Turn) resultBodies(callID, name string, r *ToolResult, took time.Duration, outputs func(SessionID) string, now time.Time) ([]protocol.Body, error) {
-	status := r.Status
-	switch {
-	case status != "":
-	case r.ErrorType != "":
-		status = protocol.ToolFailed
-	default:
-		status = protocol.ToolCompleted
-	}
-	spill := func(full []byte) (string, error) {
-		if outputs == nil {
-			return "", errors.New("no output directory")
-		}
-		return spillFile(outputs(t.Session()), callID, full)
-	}
-	client, model, cut, err := encodeResult(name, r, now, spill)
-	if err != nil {
-		r = &ToolResult{ErrorType: protocol.ErrInternal, Error: t.s.all.internal(err).Message}
-		status = protocol.ToolFailed
-		client, model, cut, _ = encodeResult(name, r, now, nil)
-	}
-	var bodies []protocol.Body
-	seen := map[string]bool{}
-	for i := range r.Changes {
-		ch := r.Changes[i]
-		ch.ToolCallID = callID
-		ch.More.First = !seen[ch.FilePath]
-		seen[ch.FilePath] = true
-		bodies = append(bodies, &ch)
-	}
-	if len(bodies) > 0 {
-		if err := t.View(func(_ *State, open *OpenTurn, _ *History) {
-			for _, b := range bodies {
-				ch := b.(*protocol.FileChange)
-				ch.More.First = ch.More.First && !slices.Contains(open.Files, ch.FilePath)
-			}
-		}); err != nil {
-			return nil, err
-		}
-	}
-	b := &protocol.ToolResult{
-		ToolCallID: callID, ToolName: name, Status: status, Result: client, ErrorType: r.ErrorType, ErrorSource: "tool",
-		DurationMS: took.Milliseconds(),
-	}
-	if model != client {
-		b.More.ModelText = model
-	}
-	b.More.Attachments, b.More.Truncated, b.More.Touched = r.Attachments, cut, r.Touched
-	return append(bodies, b), nil
 }
 
 // toolProgress is a running tool's way to the user.

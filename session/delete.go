@@ -1,0 +1,64 @@
+package session
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Delete removes a session and its bytes. TurnActive while a turn runs, SessionBusy while another process works in it.
+func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
+	s, err := ss.Open(ctx, id)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.call(ctx, func(done func(error)) { s.delete(ctx, done) })
+}
+
+func (s *Session) delete(ctx context.Context, done func(error)) {
+	if s.lane.busy() || s.door.shut || s.exec.open() {
+		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
+		return
+	}
+	if s.draft {
+		s.remove()
+		done(nil)
+		return
+	}
+	s.withLease(func(err error) {
+		if err != nil {
+			done(err)
+			return
+		}
+		if !s.lane.free() || s.exec.open() {
+			done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
+			return
+		}
+		if err := s.all.cfg.Store.Delete(ctx, s.ID); err != nil { // all that comes behind it is of a session that is gone: it waits
+			done(s.all.storeError(err))
+			return
+		}
+		s.lease.lost()
+		if s.all.cfg.Outputs != nil {
+			if dir := s.all.cfg.Outputs(s.ID); filepath.IsAbs(dir) {
+				if err := os.RemoveAll(dir); err != nil { // the session is gone all the same
+					s.log().Warn("remove output files", "session", s.ID, "err", err)
+				}
+			}
+		}
+		s.remove()
+		done(nil)
+	})
+}
+
+// remove says to all who follow that the session is no more.
+func (s *Session) remove() {
+	s.removed = true
+	for _, f := range slices.Clone(s.followers) {
+		f.gone()
+	}
+}

@@ -1,0 +1,57 @@
+package session
+
+import (
+	"context"
+
+	"github.com/rind-dev/rind/protocol"
+)
+
+// Shutdown ends all work: running turns are cancelled, waiting ones are left as they are, and every goroutine is ended. It
+// returns when all is written, or with ctx's error. The store stays open.
+func (ss *Sessions) Shutdown(ctx context.Context) error {
+	ss.mu.Lock()
+	ss.stopping = true
+	ss.mu.Unlock()
+	all := ss.opened() // none comes any more
+	if ss.cfg.OnEnd != nil {
+		ss.cfg.OnEnd()
+	}
+	for _, s := range all {
+		s.post(s.shutdown)
+	}
+	ss.cancel()
+	done := make(chan struct{})
+	go func() {
+		ss.live.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// shutdown lets go of everything; the goroutine ends once the turn has written its end.
+func (s *Session) shutdown() {
+	s.stopping = true
+	s.refs = 0
+	for _, p := range s.lane.line {
+		p.withdraw(stopShutdown)
+	}
+	s.lane.line = nil
+	s.unsettled = nil // left to the next process
+	if s.lane.run != nil {
+		s.lane.run.stop()
+	}
+	s.stopExecutions()
+	for _, t := range s.jobs.live {
+		s.endJob(t, protocol.ReasonShutdown)
+	}
+	s.jobs.release(func(*taskWait) bool { return true })
+	if s.lane.run == nil {
+		s.endScope(Outcome{Outcome: OutcomeCancelled, Stop: stopShutdown, Reason: protocol.ReasonShutdown})
+	}
+	s.settleDown()
+}

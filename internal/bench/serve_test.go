@@ -22,6 +22,7 @@ import (
 type served struct {
 	t    *testing.T
 	base string
+	file string // its store
 	pid  int
 	http *http.Client
 }
@@ -40,7 +41,7 @@ func serveRind(t *testing.T, rind string) *served {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	s := &served{t: t, pid: cmd.Process.Pid, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
+	s := &served{t: t, pid: cmd.Process.Pid, file: filepath.Join(home, "data", "sessions", "rind.db"), http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	t.Cleanup(func() {
 		s.http.CloseIdleConnections()
 		cancel()
@@ -172,6 +173,7 @@ func TestServe(t *testing.T) {
 		best = min(best, (s.cpu()-before)/time.Duration(max(n, 1)))
 	}
 	line("HTTP: 10,000 events as JSON, CPU", best.String(), "<= 20 ms")
+	bareTurn(t, s.file, strings.TrimPrefix(id, "exec_"))
 
 	before := rssOf(s.pid)
 	n := each(16, 50_000, time.Now().Add(2*time.Minute), one)

@@ -73,6 +73,46 @@ func TestEveryCaseHasOneRow(t *testing.T) {
 	}
 }
 
+// TestEveryPackageIsOnThePageOfTheArchitecture: the page is the way into the code. Of stores, providers and tools it names the folder only.
+func TestEveryPackageIsOnThePageOfTheArchitecture(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(dir string) bool {
+		for _, folder := range []string{"session/store", "session/provider", "session/tool"} {
+			if strings.HasPrefix(dir, folder+"/") {
+				dir = folder + "/…"
+			}
+		}
+		return strings.Contains(string(page), "`"+dir+"`")
+	}
+	missing, found := map[string]bool{}, 0
+	err = fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
+		switch base := path.Base(name); {
+		case err != nil:
+			return err
+		case d.IsDir() && name != "." && (base == "testdata" || strings.HasPrefix(base, ".")):
+			return fs.SkipDir
+		case strings.HasSuffix(base, ".go"):
+			top, _, _ := strings.Cut(name, "/")
+			if dir := path.Dir(name); slices.Contains([]string{"cmd", "protocol", "session", "dispatcher", "internal"}, top) {
+				found++
+				if !named(dir) {
+					missing[dir] = true
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil || found < 100 {
+		t.Errorf("%d files were found (%v)", found, err)
+	}
+	for dir := range missing {
+		t.Errorf("docs/architecture.md does not name %s", dir)
+	}
+}
+
 func TestATestThatIsNotThereIsFound(t *testing.T) {
 	known, err := declaredTests(fstest.MapFS{
 		"a/b/x_test.go":     {Data: []byte("package b\nfunc TestOne(t *testing.T) {}\nfunc FuzzTwo(f *testing.F) {}\nfunc (s suite) TestNone() {}\n")},

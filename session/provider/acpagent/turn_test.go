@@ -124,10 +124,11 @@ func TestWhateverAnAgentDoesTheTurnEndsAndNothingIsLost(t *testing.T) {
 		change             func(*Config)
 		want               string // of the failure; "" for none
 		answer             string
+		kind               string // error_type of the failure; "" for any
 	}{
 		{name: "noise before and between", modes: "noise", words: "hello", answer: "Hello there."},
 		{name: "not an agent", modes: "chatter", words: "hello", want: "it is not an ACP agent"},
-		{name: "dies at once", modes: "dies", words: "hello", want: "ended with exit code 7"},
+		{name: "dies at once", modes: "dies", words: "hello", want: "ended with exit code 7", kind: protocol.FailCrashed},
 		{name: "says nothing at the start", modes: "mute", words: "hello", want: "did not answer initialize", change: func(c *Config) { c.times.initialize = 200 * time.Millisecond }},
 		{name: "another version", modes: "v9", words: "hello", want: "speaks version 9"},
 		{name: "no credentials", modes: "poor", words: "hello", want: "lacks credentials: Authentication required; it offers key"},
@@ -135,7 +136,7 @@ func TestWhateverAnAgentDoesTheTurnEndsAndNothingIsLost(t *testing.T) {
 		{name: "floods standard error", modes: "plain", words: "flood hello", answer: "Hello there."},
 		{name: "a line of 20 MiB", modes: "plain", words: "hello long", want: "it wrote a line of more than 16 MiB"},
 		{name: "a line without end", modes: "plain", words: "endless", want: "it wrote a line of more than 16 MiB"},
-		{name: "hangs", modes: "plain", words: "say=begun hang", want: "said nothing for", change: func(c *Config) { c.times.stall = 300 * time.Millisecond }},
+		{name: "hangs", modes: "plain", words: "say=begun hang", want: "said nothing for", kind: protocol.FailStalled, change: func(c *Config) { c.times.stall = 300 * time.Millisecond }},
 		{name: "answers twice", modes: "plain", words: "hello twice", answer: "Hello there."},
 		{name: "many pieces", modes: "plain", words: "many", answer: strings.Repeat("0123456789", 2000)},
 	}
@@ -154,6 +155,8 @@ func TestWhateverAnAgentDoesTheTurnEndsAndNothingIsLost(t *testing.T) {
 				t.Errorf("%+v %+v", o, o.Fault)
 			case c.want != "" && (o.Fault == nil || !strings.Contains(o.Fault.Message, c.want)):
 				t.Errorf("%+v %+v", o, o.Fault)
+			case c.kind != "" && o.Fault.Type != c.kind:
+				t.Errorf("it failed as %s, want %s", o.Fault.Type, c.kind)
 			}
 			if strings.HasPrefix(c.words, "hello") && c.modes == "plain" {
 				if m := find[*protocol.AssistantMessageCompleted](h, s.ID); len(m) == 0 || m[0].Content != "Hello there." {

@@ -61,6 +61,11 @@ func (k *call) text(format string, args ...any) {
 // failed answers a command whose work failed: as text, for mistakes of a person are no errors.
 func (k *call) failed(err error) { k.text("Command failed: %s", k.c.d.wire(err).Message) }
 
+// unknown answers a command that there is none of.
+func (k *call) unknown(name string) {
+	k.text("Unknown command: /%s\nRun /help to see available commands.", protocol.Prefix(name, 200))
+}
+
 func execute(k *call) {
 	input, ok := k.params.Text("input")
 	input = strings.TrimSpace(input)
@@ -84,7 +89,7 @@ func execute(k *call) {
 	}
 	c, known := commands[name]
 	if !known {
-		k.text("Unknown command: /%s\nRun /help to see available commands.", name)
+		k.unknown(name)
 		return
 	}
 	k.with(func(s *session.Session) { c.run(k, s, words) })
@@ -153,9 +158,10 @@ func commandHelp(k *call, _ *session.Session, args []string) {
 		k.OK(commandResult{Text: b.String(), Display: d})
 		return
 	}
-	c, known := commands[strings.TrimPrefix(args[0], "/")]
+	name := strings.TrimPrefix(args[0], "/")
+	c, known := commands[name]
 	if !known {
-		k.text("Unknown command: /%s\nRun /help to see available commands.", strings.TrimPrefix(args[0], "/"))
+		k.unknown(name)
 		return
 	}
 	d.Command = &c.Command
@@ -168,7 +174,7 @@ func commandModel(k *call, s *session.Session, args []string) {
 		s.Inspect(func(v *session.View) { k.text("Model: %s", v.Sel.Model) })
 	case len(args) == 2 && args[0] == "set":
 		model := args[1]
-		if protocol.CharLen(model) > 128 || strings.TrimSpace(model) == "" || strings.ContainsAny(model, " \t") {
+		if !rindv2.ValidModel(model) {
 			k.text("Command failed: Model name must be 1 to 128 characters without spaces.")
 			return
 		}

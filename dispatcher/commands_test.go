@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,13 @@ func TestCommandsOnTheWorkspace(t *testing.T) {
 			{"/skill deploy", `{"text":"Usage: /skill [list]"}`},
 			{" /skill:deploy  to prod", `{"text":"","next_prompt":{"input":" /skill:deploy  to prod"}}`},
 			{"/init everything", `{"text":"Usage: /init [project|user]"}`},
+			{"/model set a\u00a0b", `{"text":"Command failed: Model name must be 1 to 128 characters without spaces."}`},
+			{"/model set 'a\nb'", `{"text":"Command failed: Model name must be 1 to 128 characters without spaces."}`},
+			{"/model set ''", `{"text":"Command failed: Model name must be 1 to 128 characters without spaces."}`},
+			{"/model set " + strings.Repeat("é", 129), `{"text":"Command failed: Model name must be 1 to 128 characters without spaces."}`},
+			{"/" + strings.Repeat("x", 1<<20), `{"text":"Unknown command: /` + strings.Repeat("x", 200) + `\nRun /help to see available commands."}`},
+			{"/help /nope", `{"text":"Unknown command: /nope\nRun /help to see available commands."}`},
+			{"/help 'open", `{"text":"Command failed: No closing quotation"}`},
 		} {
 			if got := string(c.call("rind/command/execute", `{"input":`+quoted(row.input)+`}`).result); got != row.want {
 				t.Errorf("%s:\n got %s\nwant %s", row.input, got, row.want)

@@ -137,6 +137,10 @@ func (t *talk) returned(b *protocol.QueuedInputReturned) error {
 	if mine && b.Reason == protocol.ReturnedTurnEnded && !t.leaving {
 		return t.prompt(b.Input, nil)
 	}
-	t.back("not told (the turn was "+map[string]string{protocol.ReturnedCancelled: "cancelled", protocol.ReturnedFailed: "failed"}[b.Reason]+")", b.Input)
+	why := map[string]string{protocol.ReturnedCancelled: "the turn was cancelled", protocol.ReturnedFailed: "the turn failed"}[b.Reason]
+	if why == "" {
+		why = "the turn ended before it could be"
+	}
+	t.back("not told ("+why+")", b.Input)
 	return nil
 }

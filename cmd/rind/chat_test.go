@@ -592,3 +592,18 @@ func TestWhatTheModelSaysCannotSteerTheTerminal(t *testing.T) {
 		}
 	})
 }
+
+// TestAnInputThatNobodyGotIsShownWithTheReason: also one that came too late while the program ends, and so is no prompt any more.
+func TestAnInputThatNobodyGotIsShownWithTheReason(t *testing.T) {
+	for reason, want := range map[string]string{
+		protocol.ReturnedCancelled: "not told (the turn was cancelled): use tabs", protocol.ReturnedFailed: "not told (the turn failed): use tabs",
+		protocol.ReturnedTurnEnded: "not told (the turn ended before it could be): use tabs",
+	} {
+		var note bytes.Buffer
+		chat := newTalk(&streams{nil, io.Discard, &note}, false, nil)
+		chat.steered["i1"], chat.leaving = true, true
+		if err := chat.returned(&protocol.QueuedInputReturned{InputID: "i1", Input: "use tabs", Reason: reason}); err != nil || strings.TrimSpace(note.String()) != want {
+			t.Errorf("%s: %v, %q", reason, err, note.String())
+		}
+	}
+}

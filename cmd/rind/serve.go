@@ -169,6 +169,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	}
 	if err := cfg.Commands.Recover(ctx, f.requeue); err != nil {
 		p.log.Warn("recovery of executions", "err", err)
+		fmt.Fprintf(std.err, "rind: what was open before could not be looked at: %s\n", plainLine(messageOf(err)))
 	}
 	ln, err := net.Listen("tcp", net.JoinHostPort(strings.Trim(f.host, "[]"), strconv.Itoa(f.port)))
 	if err != nil {

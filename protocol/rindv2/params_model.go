@@ -43,11 +43,16 @@ func (m *ModelSetParams) Read(p Params) error {
 	switch {
 	case !ok:
 		return Bad("model/set requires model.")
-	case protocol.CharLen(name) > 128 || strings.ContainsFunc(name, unicode.IsSpace):
+	case !ValidModel(name):
 		return Bad("Model name must be 1 to 128 characters without spaces.")
 	}
 	m.Model = name
 	return p.fill(field{"provider_id", &m.ProviderID})
+}
+
+// ValidModel reports whether a model may be called so: 1 to 128 characters without spaces.
+func ValidModel(name string) bool {
+	return name != "" && protocol.CharLen(name) <= 128 && !strings.ContainsFunc(name, unicode.IsSpace)
 }
 
 // Efforts are the reasoning efforts a model may know.

@@ -178,7 +178,7 @@ func (s *Store) Sessions(_ context.Context, q session.Query) ([]session.Meta, st
 		var err1, err2 error
 		start, err1 = strconv.ParseInt(a, 36, 64)
 		below, err2 = strconv.ParseInt(c, 36, 64)
-		if !ok || err1 != nil || err2 != nil {
+		if !ok || err1 != nil || err2 != nil || start < 1 || below < 1 {
 			return nil, "", protocol.Errorf(protocol.InvalidRequest, "Invalid page token.")
 		}
 	}

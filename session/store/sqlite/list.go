@@ -70,7 +70,7 @@ func parsePage(token string) (page, error) {
 	var bad1, bad2 error
 	p.start, bad1 = strconv.ParseInt(start, 36, 64)
 	p.below, bad2 = strconv.ParseInt(below, 36, 64)
-	if !ok || bad1 != nil || bad2 != nil {
+	if !ok || bad1 != nil || bad2 != nil || p.start < 1 || p.below < 1 {
 		return page{}, protocol.Errorf(protocol.InvalidRequest, "Invalid page token.")
 	}
 	return p, nil

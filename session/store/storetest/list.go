@@ -47,6 +47,11 @@ func lists(t *testing.T, open Opener) {
 	if ms, _, err := s.Sessions(ctx, session.Query{Limit: 9, Exclude: []string{"/w"}}); err != nil || len(ms) != 0 {
 		t.Errorf("excluded: %d, %v", len(ms), err)
 	}
+	for _, bad := range []string{"bad", ".", "1.", ".1", "0.1", "-5.3", "3.-5", "1.1.1", "zzzzzzzzzzzzzzzz.1", "9 .9"} {
+		if _, _, err := s.Sessions(ctx, session.Query{Limit: 9, Page: bad}); protocol.KindOf(err) != protocol.InvalidRequest {
+			t.Errorf("page token %q: %v", bad, err)
+		}
+	}
 	if _, _, err := s.Sessions(ctx, session.Query{Limit: 9, Page: "bad"}); protocol.KindOf(err) != protocol.InvalidRequest {
 		t.Errorf("bad page: %v", err)
 	}

@@ -12,25 +12,24 @@ import (
 )
 
 // follow begins to follow a session from where it stands, unless the connection does already. The cursor and the doorbell are set at one
-// point of the log, ahead of whatever is asked of the session next.
+// point of the log, ahead of whatever is asked of the session next. Whether it is followed is asked there too: what was read before this and is
+// not done yet may be about to follow it, or to end that.
 func (c *Conn) follow(s *session.Session) {
-	if c.following(s.ID) {
-		return
-	}
-	ref, err := c.d.cfg.Sessions.Open(context.Background(), s.ID)
-	if err != nil {
-		return // it is being deleted: there is nothing to follow
-	}
-	if !ref.Inspect(func(v *session.View) {
+	s.Inspect(func(v *session.View) {
+		if c.following(s.ID) {
+			return
+		}
+		ref, err := c.d.cfg.Sessions.Open(context.Background(), s.ID)
+		if err != nil {
+			return // it is being deleted: there is nothing to follow
+		}
 		f := c.newStream(ref, c.bell(v), v.Head)
 		if t := v.Serial; t != nil {
 			message, text := v.OpenMessage()
 			f.teller.Resume(t.ID, message, protocol.CharLen(text))
 		}
 		c.out.Follow(string(s.ID), f, nil)
-	}) {
-		ref.Close()
-	}
+	})
 }
 
 func (c *Conn) newStream(ref *session.Session, bell *session.Follower, cursor session.Seq) *stream {
@@ -73,9 +72,6 @@ func (c *Conn) discarded(id session.SessionID) {
 		c.out.event(protocol.Envelope{Session: id, Event: c.d.loose("session_discarded", id, nil)})
 	}()
 }
-
-// unfollow ends following a session.
-func (c *Conn) unfollow(id session.SessionID) bool { return c.out.Unfollow(string(id)) }
 
 // subscribed lists the sessions followed, sorted.
 func (c *Conn) subscribed() []session.SessionID {

@@ -189,7 +189,9 @@ func subscribe(k *call, p *rindv2.SubscribeParams) {
 	k.with(func(s *session.Session) {
 		if p.AfterCursor == nil {
 			k.c.follow(s)
-			s.Inspect(func(*session.View) { k.OK(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()}) })
+			if !s.Inspect(func(*session.View) { k.OK(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()}) }) {
+				k.Fail(rindv2.SessionNotFound(s.ID))
+			}
 			return
 		}
 		ref, err := k.c.d.cfg.Sessions.Open(context.Background(), s.ID)
@@ -223,7 +225,12 @@ func insert(ids []session.SessionID, id session.SessionID) []session.SessionID {
 
 func unsubscribe(k *call, _ *rindv2.Target) {
 	k.with(func(s *session.Session) {
-		k.c.unfollow(s.ID)
-		k.OK(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()})
+		end := func() {
+			k.c.out.Unfollow(string(s.ID))
+			k.OK(rindv2.Subscribed{OK: true, Subscribed: k.c.subscribed()})
+		}
+		if !s.Inspect(func(*session.View) { end() }) { // behind what was asked of it before
+			end()
+		}
 	})
 }

@@ -20,10 +20,22 @@ import (
 
 // The random conversation found what these hold still: two moments between the outbox and the reading goroutine that no client can choose.
 
-// pausing is a store that lets a test do something right before the log is read from its beginning.
+// pausing is a store that lets a test do something right before the log is read from its beginning, and pass on the next acknowledgement itself.
 type pausing struct {
 	session.Store
 	before atomic.Pointer[func()] // sessions look for what is new on goroutines of their own
+	keep   atomic.Pointer[chan func()]
+}
+
+func (p *pausing) Append(l session.Lease, b session.Batch, done func(error)) {
+	kept := p.keep.Swap(nil)
+	p.Store.Append(l, b, func(err error) {
+		if kept != nil {
+			*kept <- func() { done(err) }
+			return
+		}
+		done(err)
+	})
 }
 
 func (p *pausing) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {

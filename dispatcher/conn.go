@@ -191,7 +191,7 @@ func (c *Conn) panicked(req protocol.Request, value any, stack []byte) {
 // cancelRequest is the notification $/cancel_request {id} of JSON-RPC.
 func (c *Conn) cancelRequest(k *call) {
 	target, flying := c.requests.Find(string(bytes.TrimSpace(k.params.Raw("id"))))
-	if !flying {
+	if !flying || target.Method == "shutdown" { // what has begun with that is not taken back
 		return
 	}
 	if target.prompt != nil {

@@ -174,6 +174,28 @@ func TestWhatWasReadBeforeTheEndIsAnswered(t *testing.T) {
 	})
 }
 
+func TestAShutdownIsNotTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := launch(t, newWorld(), "p", hanging, "")
+		defer p.end()
+		c := p.connect(rindv2.JSONRPC)
+		c.hello()
+		prompt := c.send("session/prompt", `{"input":"p"}`)
+		c.settle()
+		c.raw(`{"jsonrpc":"2.0","id":"end","method":"shutdown"}` + "\n" + `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":"end"}}` + "\n")
+		if l := c.response(`"end"`); l.err != nil || !strings.Contains(l.raw, `"result":{"ok":true}`) {
+			t.Errorf("shutdown was answered %s", l.raw)
+		}
+		if err := <-c.served; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+		c.served <- nil
+		if lines := c.settle(); lines[len(lines)-1].id != `"end"` || c.response(prompt).text("outcome") != "cancelled" {
+			t.Errorf("the lines:\n%s", c.dump())
+		}
+	})
+}
+
 func TestClosedOutputEndsTheTurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		p := launch(t, newWorld(), "p", hanging, "")

@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"regexp"
 	"slices"
@@ -25,6 +26,7 @@ type pausing struct {
 	session.Store
 	before atomic.Pointer[func()] // sessions look for what is new on goroutines of their own
 	keep   atomic.Pointer[chan func()]
+	faults atomic.Int32 // reads of facts that fail
 }
 
 func (p *pausing) Append(l session.Lease, b session.Batch, done func(error)) {
@@ -43,6 +45,9 @@ func (p *pausing) Read(ctx context.Context, id session.SessionID, after session.
 		if f := p.before.Swap(nil); f != nil {
 			(*f)()
 		}
+	}
+	if v == protocol.ViewFacts && p.faults.Add(-1) >= 0 {
+		return nil, errors.New("the disk is away")
 	}
 	return p.Store.Read(ctx, id, after, limit, v)
 }

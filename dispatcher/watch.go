@@ -174,6 +174,7 @@ func (w *watch) Page(buf []byte, _ func() session.Seq) (_ []byte, more bool, err
 	if err != nil {
 		return buf, false, err
 	}
+	begin := len(buf)
 	for i := range entries {
 		e := &entries[i]
 		if len(buf) >= outlet.BatchBytes {
@@ -183,7 +184,9 @@ func (w *watch) Page(buf []byte, _ func() session.Seq) (_ []byte, more bool, err
 			if err = w.teller.Each(e, w.told, func(l *portable.Line) {
 				w.told, w.line = l.Sequence, l.Append(w.line[:0])
 				buf = w.c.out.appendEvent(buf, &protocol.Envelope{Method: rindv2.MethodExecution, Execution: w.run.ID, Event: w.line})
-			}); err != nil {
+			}); err != nil && len(buf) > begin {
+				return buf, true, nil // what was told is not told again: the error is met anew where it is
+			} else if err != nil {
 				return buf, false, err
 			}
 			if e.Kind.Info().Terminal {

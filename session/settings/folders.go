@@ -2,7 +2,9 @@ package settings
 
 import (
 	"encoding/json"
+	"maps"
 	"path/filepath"
+	"slices"
 )
 
 // FolderDefaults is what new sessions in a folder begin with; "" is not set. Provider and Model are set together or not at all.
@@ -34,7 +36,14 @@ func (d FolderDefaults) Over(above FolderDefaults) FolderDefaults {
 func (s Settings) Folder(folder string) (own, inherited FolderDefaults, from string) {
 	all := map[string]FolderDefaults{}
 	if s.doc.FolderDefaults != nil {
-		_ = json.Unmarshal(s.doc.FolderDefaults, &all) // the check has seen it
+		written := map[string]FolderDefaults{}
+		_ = json.Unmarshal(s.doc.FolderDefaults, &written) // the check has seen it
+		for _, name := range slices.Sorted(maps.Keys(written)) { // of several names of a folder the plain one counts
+			plain := filepath.Clean(name)
+			if _, there := all[plain]; !there || name == plain {
+				all[plain] = written[name]
+			}
+		}
 	}
 	folder = filepath.Clean(folder)
 	own = all[folder]
@@ -58,7 +67,7 @@ func SetFolder(path, folder string, d FolderDefaults) error {
 	var edits []edit
 	set := func(member, value string) {
 		if value != "" {
-			edits = append(edits, putting(literal(value), "folderDefaults", filepath.Clean(folder), member))
+			edits = append(edits, inFolder(folder, func(name string) edit { return putting(literal(value), "folderDefaults", name, member) }))
 		}
 	}
 	set("provider", d.Provider)
@@ -75,10 +84,27 @@ func UnsetFolder(path, folder, group string) error {
 	}
 	var edits []edit
 	for _, m := range members {
-		edits = append(edits, dropping("folderDefaults", filepath.Clean(folder), m))
+		edits = append(edits, inFolder(folder, func(name string) edit { return dropping("folderDefaults", name, m) }))
 	}
-	edits = append(edits, dropEmpty("folderDefaults", filepath.Clean(folder)))
+	edits = append(edits, inFolder(folder, func(name string) edit { return dropEmpty("folderDefaults", name) }))
 	return change(path, "folderDefaults", inOrder(edits...))
+}
+
+// inFolder makes an edit of a folder's member under the name the file has for it: a person may have written it with a slash at its end.
+func inFolder(folder string, of func(name string) edit) edit {
+	folder = filepath.Clean(folder)
+	return func(src []byte, root node) []byte {
+		all, _ := root.get("folderDefaults")
+		name := folder
+		if _, plain := all.value.get(folder); !plain {
+			for _, m := range all.value.members {
+				if filepath.Clean(m.key) == folder {
+					name = m.key
+				}
+			}
+		}
+		return of(name)(src, root)
+	}
 }
 
 // Chosen tells whether the file says which model, and which effort, the selected provider is asked for.

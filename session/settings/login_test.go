@@ -212,3 +212,36 @@ func TestFolderDefaultsThatMeanNothingAreRefused(t *testing.T) {
 		t.Error("a workspace sets defaults of folders")
 	}
 }
+
+func TestAFolderWrittenWithASlashAtItsEndIsThatFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "work")
+	slashed := literal(dir + string(filepath.Separator))
+	path := write(t, `{"folderDefaults":{`+string(slashed)+`:{"provider":"p","model":"m","reasoningEffort":"low"}}}`)
+	has := func(want FolderDefaults) {
+		t.Helper()
+		s, err := Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own, _, _ := s.Folder(dir); own != want {
+			t.Errorf("%+v, want %+v", own, want)
+		}
+		if _, inherited, from := s.Folder(filepath.Join(dir, "sub")); inherited != want || want != (FolderDefaults{}) && from != dir {
+			t.Errorf("below it %+v from %s", inherited, from)
+		}
+	}
+	has(FolderDefaults{"p", "m", "low"})
+	if err := SetFolder(path, dir, FolderDefaults{ReasoningEffort: "high"}); err != nil {
+		t.Fatal(err)
+	}
+	has(FolderDefaults{"p", "m", "high"})
+	for _, group := range []string{GroupModel, GroupEffort} {
+		if err := UnsetFolder(path, dir, group); err != nil {
+			t.Fatal(err)
+		}
+	}
+	has(FolderDefaults{})
+	if got, _ := os.ReadFile(path); strings.Contains(string(got), "work") {
+		t.Errorf("something is left of it: %s", got)
+	}
+}

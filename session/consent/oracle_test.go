@@ -130,7 +130,7 @@ func TestWhateverIsSaidToOnlyReadChangesNothing(t *testing.T) {
 		parts := []string{rapid.SampledFrom(programs).Draw(r, "program")}
 		parts = append(parts, rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(r, "words")...)
 		command := strings.Join(parts, " ")
-		if v := p.run("ask", command); !v.Reads {
+		if v := p.run("ask", command); !v.Reads || parts[0] == "tail" && strings.Contains(command, "-f") { // which reads for ever
 			return
 		}
 		ran++

@@ -181,7 +181,7 @@ func pause(env settings.Env) func(context.Context, time.Duration) error {
 
 // undo puts back what tools wrote. alone: this process has the session not open itself.
 func (rt *process) undo(alone bool) *undo.Undo {
-	return undo.New(undo.Config{Store: rt.store, Images: rt.kept, Keep: true, Lease: alone})
+	return undo.New(undo.Config{Store: rt.store, Images: rt.kept, Keep: true, Lease: alone, Secret: rt.secret})
 }
 
 // close ends the process's work: within 3 s, or what is left is left to the next process.

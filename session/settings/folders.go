@@ -37,7 +37,7 @@ func (s Settings) Folder(folder string) (own, inherited FolderDefaults, from str
 	all := map[string]FolderDefaults{}
 	if s.doc.FolderDefaults != nil {
 		written := map[string]FolderDefaults{}
-		_ = json.Unmarshal(s.doc.FolderDefaults, &written) // the check has seen it
+		_ = json.Unmarshal(s.doc.FolderDefaults, &written)       // the check has seen it
 		for _, name := range slices.Sorted(maps.Keys(written)) { // of several names of a folder the plain one counts
 			plain := filepath.Clean(name)
 			if _, there := all[plain]; !there || name == plain {

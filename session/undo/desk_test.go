@@ -109,7 +109,7 @@ func (d *desk) start(name string, im session.Images, more ...session.Tool) *proc
 		d.t.Fatal(err)
 	}
 	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: p, Now: time.Now})
-	p.undo = undo.New(undo.Config{Store: p.store, Images: im, Keep: true})
+	p.undo = undo.New(undo.Config{Store: p.store, Images: im, Keep: true, Secret: func(path string) bool { return filepath.IsAbs(path) && filepath.Base(path) == ".env" }})
 	d.t.Cleanup(p.stop)
 	return p
 }

@@ -18,8 +18,10 @@ import (
 const (
 	// maxKept is the largest content that is read into memory: no image is larger.
 	maxKept = 10 << 20
-	// newPerm are the permissions of a file that a command had removed; those it had are not in the log.
+	// newPerm are the permissions of a file that a command had removed, ownPerm those of one that holds credentials; those they had are not in
+	// the log.
 	newPerm fs.FileMode = 0o644
+	ownPerm fs.FileMode = 0o600
 )
 
 // workplace is the workspace of a session during one call.
@@ -29,6 +31,7 @@ type workplace struct {
 	roots   *roots.Roots
 	images  session.Images
 	keep    bool
+	secret  func(path string) bool
 	allowed map[string]bool
 }
 
@@ -188,7 +191,11 @@ func (w *workplace) put(ctx context.Context, c *change, now present, data []byte
 		case c.first.gone:
 			err = w.remove(c.path, now.info)
 		case now.gone:
-			_, err = w.roots.WriteFile(c.path, data, roots.WriteOptions{Absent: true, Perm: newPerm})
+			perm := newPerm
+			if w.secret(c.path) {
+				perm = ownPerm
+			}
+			_, err = w.roots.WriteFile(c.path, data, roots.WriteOptions{Absent: true, Perm: perm})
 		default:
 			_, err = w.roots.WriteFile(c.path, data, roots.WriteOptions{Since: now.info})
 		}

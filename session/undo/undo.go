@@ -24,6 +24,7 @@ type Config struct {
 	Images session.Images
 	Roots  func(workspace string) []string // the folders tools may touch; nil: the workspace alone
 	Keep   bool                            // keep what undo overwrites or removes
+	Secret func(path string) bool          // whether a file holds credentials, by its absolute path; nil: none does
 	// Lease: take the session's lease for the time of the work, so that no turn starts meanwhile. For a process that does not have the
 	// session open itself.
 	Lease bool
@@ -38,6 +39,9 @@ var _ session.Undo = (*Undo)(nil)
 func New(cfg Config) *Undo {
 	if cfg.Roots == nil {
 		cfg.Roots = func(workspace string) []string { return []string{workspace} }
+	}
+	if cfg.Secret == nil {
+		cfg.Secret = func(string) bool { return false }
 	}
 	return &Undo{cfg}
 }
@@ -241,5 +245,5 @@ func (u *Undo) open(id session.SessionID, workspace string) (*workplace, error) 
 	if err != nil {
 		return nil, fmt.Errorf("open the workspace: %w", err)
 	}
-	return &workplace{session: id, base: workspace, roots: r, images: u.cfg.Images, keep: u.cfg.Keep}, nil
+	return &workplace{session: id, base: workspace, roots: r, images: u.cfg.Images, keep: u.cfg.Keep, secret: u.cfg.Secret}, nil
 }

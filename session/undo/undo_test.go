@@ -234,6 +234,20 @@ func TestUndoKeepsTheModeTheFileHas(t *testing.T) {
 	}
 }
 
+func TestAFileThatHoldsCredentialsComesBackForItsOwnerOnly(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no permission bits here")
+	}
+	d := newDesk(t, map[string]string{".env": "KEY=1", "a": "1"})
+	d.turn(d.change(map[string][]byte{".env": nil, "a": nil}))
+	d.undone("", ".env restored, a restored")
+	for name, open := range map[string]bool{".env": false, "a": true} {
+		if info, err := os.Stat(d.at(name)); err != nil || info.Mode().Perm()&0o044 != 0 != open {
+			t.Errorf("%s: %v %v", name, info, err)
+		}
+	}
+}
+
 func TestAFileOutsideIsPutBackWhereConsentWasGivenForIt(t *testing.T) {
 	d := newDesk(t, nil)
 	out := filepath.Join(filepath.Dir(d.root), "out")

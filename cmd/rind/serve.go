@@ -84,6 +84,8 @@ func (f *serveFlags) fromEnv(cmd *cobra.Command, env func(string) (string, bool)
 		f.port = n
 	}
 	switch {
+	case f.host == "": // would be every address there is
+		return exitf(exitUsage, "--host is empty; leave it out for 127.0.0.1, or give 0.0.0.0 for every address")
 	case f.port < 0 || f.port > 65535:
 		return exitf(exitUsage, "--port has to be 0 to 65535")
 	case f.auth != "token" && f.auth != "none":

@@ -29,6 +29,7 @@ func TestServeRefusesToBeOpenToOthers(t *testing.T) {
 	for _, args := range [][]string{
 		{"--auth", "none", "--host", "0.0.0.0"},
 		{"--auth", "none", "--host", "::"},
+		{"--host", ""},
 		{"--auth", "maybe"},
 		{"--port", "70000"},
 		{"--cleanup-timeout", "1ms"},

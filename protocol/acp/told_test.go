@@ -240,3 +240,24 @@ func TestTheCommandsOfAHostedAgentComeBehindOurs(t *testing.T) {
 		t.Errorf("a replay tells %s", told[0].Update)
 	}
 }
+
+// Progress shows the end of what a tool wrote so far: whole characters, and no more than its bound.
+func TestLongProgressIsCutBetweenCharacters(t *testing.T) {
+	for _, text := range []string{strings.Repeat("é", maxProgress), "x" + strings.Repeat("é", maxProgress), strings.Repeat("日", maxProgress) + "x"} {
+		b := &protocol.ToolProgress{ToolCallID: "c1", ToolName: "bash"}
+		b.More.Content = text
+		l := (&log{t: t}).add(b)
+		all := NewTeller("s1", "/w", ClientCapabilities{}, nil).Tell(nil, l.entries, false)
+		raw := string(all[len(all)-1].Raw())
+		var u struct {
+			Content []struct{ Content struct{ Text string } }
+		}
+		if err := json.Unmarshal([]byte(raw), &u); err != nil {
+			t.Fatal(err)
+		}
+		shown := u.Content[0].Content.Text
+		if len(shown) > maxProgress || len(shown) < maxProgress-4 || !strings.HasSuffix(text, shown) {
+			t.Errorf("%d bytes, from %.20q", len(shown), shown)
+		}
+	}
+}

@@ -78,9 +78,7 @@ func toolProgress(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []T
 	if shown == "" {
 		shown = p.Payload.Message
 	}
-	if len(shown) > maxProgress {
-		shown = middle(shown[len(shown)-len(cut(shown, maxProgress)):])
-	}
+	shown = tail(shown, maxProgress)
 	dst, c := t.call(dst, e.Turn, p.ToolCallID, p.ToolName)
 	if c == nil || shown == "" {
 		return dst

@@ -124,11 +124,19 @@ func middle(s string) string {
 	if len(s) <= 2*maxToolText {
 		return s
 	}
-	head, tail := cut(s, maxToolText), s[len(s)-maxToolText:]
-	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
-		tail = tail[1:]
+	return cut(s, maxToolText) + "\n[…]\n" + tail(s, maxToolText)
+}
+
+// tail is the longest end of s of at most n bytes that begins with a whole character.
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
 	}
-	return head + "\n[…]\n" + tail
+	s = s[len(s)-n:]
+	for len(s) > 0 && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return s
 }
 
 // cut is the longest beginning of s of at most n bytes that splits no character.

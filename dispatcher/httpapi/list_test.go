@@ -20,10 +20,17 @@ import (
 type unreadable struct {
 	session.Store
 	pages atomic.Int64
+	hangs bool          // until nobody waits for it
+	asked chan struct{} // told of each read that hangs
 }
 
 func (u *unreadable) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
 	if limit > 1 && u.pages.Add(-1) < 0 {
+		if u.hangs {
+			u.asked <- struct{}{}
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
 		return nil, session.ErrLocked
 	}
 	return u.Store.ReadTurn(ctx, turn, after, limit)
@@ -94,5 +101,46 @@ func TestAListThatCannotBeReadIsRefusedOrCutOff(t *testing.T) {
 	}
 	if status, err := get(100); status != 200 || err != nil {
 		t.Errorf("all can be read: %d, %v", status, err)
+	}
+}
+
+// A reader that leaves while a list is told is no fault of ours: nothing is noted as one.
+func TestAReaderThatLeavesDuringAListIsNoFault(t *testing.T) {
+	store := &unreadable{Store: memory.NewBacking().Open("a"), hangs: true, asked: make(chan struct{}, 8)}
+	store.pages.Store(1 << 30)
+	var faults atomic.Int64
+	p := serve(t, store, &model{}, func(c *Config) {
+		c.ErrorID = func(error) string {
+			faults.Add(1)
+			return "id"
+		}
+	})
+	id := p.start(p.conversation(), "mock", strings.Repeat("word ", 2000), `,"config":{"prefix":"","delayMs":0}`)
+	p.follow(id, nil, nil)
+	for _, pages := range []int64{0, 5} {
+		store.pages.Store(pages)
+		ctx, leave := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, "GET", p.base+"/v1/executions/"+id+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+p.token)
+		if pages == 0 {
+			go func() {
+				<-store.asked // it is being read
+				leave()
+			}()
+		}
+		resp, err := p.http.Do(r)
+		if err == nil {
+			_, _ = io.ReadFull(resp.Body, make([]byte, 1000))
+			leave()
+			resp.Body.Close()
+		}
+		leave()
+	}
+	p.stop()
+	if n := faults.Load(); n > 0 {
+		t.Errorf("%d faults were noted", n)
 	}
 }

@@ -29,7 +29,6 @@ const (
 	bodyTime      = 30 * time.Second
 	writeTime     = 30 * time.Second
 	pingEvery     = 15 * time.Second
-	pageEvents    = 256
 	headerBytes   = 64 << 10
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 120 * time.Second

@@ -62,6 +62,8 @@ func (x *exchange) list(run *executions.Run, from int64) error {
 	for more := true; more; {
 		n, err := f.Next(x.r.Context(), tell)
 		switch {
+		case err != nil && x.r.Context().Err() != nil:
+			panic(http.ErrAbortHandler) // nobody waits for the rest
 		case err != nil:
 			return err
 		case out.err != nil, begun && x.r.Method == http.MethodHead:

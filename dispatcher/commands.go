@@ -299,6 +299,9 @@ func commandStatus(k *call, s *session.Session, _ []string) {
 		if k.c.d.cfg.Sandbox != "" {
 			entries = append(entries, entry{Label: "sandbox", Value: strings.TrimPrefix(k.c.d.cfg.Sandbox, "sandbox: ")})
 		}
+		if a, ok := k.c.d.cfg.Sessions.Hosted(s.ID, v.Sel); ok {
+			entries = append(entries, entry{Label: "agent", Value: a.String()})
+		}
 		for _, p := range guided {
 			entries = append(entries, entry{Label: p.Label, Value: p.Path, State: state(p.Truncated, "truncated", "given")})
 		}

@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/rind-dev/rind/protocol"
@@ -66,6 +67,9 @@ func commandCompact(k *call, _ *session.Session, args []string) {
 		switch {
 		case protocol.KindOf(err) == protocol.TurnActive:
 			k.text("Cannot compact while a turn is running. Wait for it to finish or interrupt it first.")
+			return
+		case errors.Is(err, session.ErrAgentCompacts):
+			k.OK(commandResult{Next: &rindv2.NextPrompt{Input: "/compact"}})
 			return
 		case err != nil:
 			k.failed(err)

@@ -320,7 +320,8 @@ func (h *History) summary() []Message {
 }
 
 // Compact asks for a turn that only compacts (docs/protocol/rind-v2.md section 7.8). done is called exactly once: with the outcome, whose
-// Record is the compaction's, or with an error when there was no turn: TurnActive, or InvalidRequest when nothing was said since the last one.
+// Record is the compaction's, or with an error when there was no turn: TurnActive, InvalidRequest when nothing was said since the last one, or
+// UnsupportedOperation (ErrAgentCompacts where its own command does it) when a hosted agent answers the session.
 func (s *Session) Compact(done func(Outcome, error)) *Prompt {
 	p := &Prompt{s: s, req: PromptRequest{compact: true}, done: []func(Outcome, error){done}}
 	if !s.post(func() {
@@ -330,6 +331,8 @@ func (s *Session) Compact(done func(Outcome, error)) *Prompt {
 				p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Cannot compact context while a turn is active."))
 			case s.draft || s.next.FreshCompaction || s.next.Messages == 0:
 				p.finish(Outcome{}, protocol.Errorf(protocol.InvalidRequest, "Not enough messages to compact. Send a message first."))
+			case s.agentCompacts() != nil:
+				p.finish(Outcome{}, s.agentCompacts())
 			default:
 				s.admit(p)
 			}

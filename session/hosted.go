@@ -19,6 +19,45 @@ type Hosting interface {
 	// Hosts names the provider whose agent, with a loop of its own, answers turns of a selection; false when none does. Such turns never wait for
 	// a person beyond the end of their process, and are not gone on with after a crash. It must not block.
 	Hosts(sel Selection) (provider string, ok bool)
+	// Hosted tells what is known of that agent, and in the session where it runs; false where Hosts says so. It starts nothing.
+	Hosted(id SessionID, sel Selection) (HostedAgent, bool)
+}
+
+// HostedAgent is what is known of a hosted agent.
+type HostedAgent struct {
+	Provider string
+	Name     string            // with its version; "" until it ran
+	Seen     time.Time         // when it ran last; zero for never
+	Manifest map[string]string // capability -> native, emulated, degraded, unsupported (docs/protocol/acp.md section 5.6)
+	Commands []string          // names of its slash commands, as it told them last
+}
+
+// String says it in one line: who it is, and what it can do, by level.
+func (a HostedAgent) String() string {
+	if a.Seen.IsZero() {
+		return a.Provider + " has not run yet; what it can do is known once it did"
+	}
+	words := []string{strings.TrimSpace(a.Name + " as " + a.Provider + ", seen " + a.Seen.Local().Format(time.DateOnly))}
+	for _, level := range []string{"native", "emulated", "degraded", "unsupported"} {
+		var of []string
+		for capability, l := range a.Manifest {
+			if l == level {
+				of = append(of, capability)
+			}
+		}
+		if slices.Sort(of); len(of) > 0 {
+			words = append(words, level+": "+strings.Join(of, ", "))
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+// Hosted tells what is known of the hosted agent that answers a session set to sel; false where none does.
+func (ss *Sessions) Hosted(id SessionID, sel Selection) (HostedAgent, bool) {
+	if h, hosting := ss.cfg.Agent.(Hosting); hosting {
+		return h.Hosted(id, sel)
+	}
+	return HostedAgent{}, false
 }
 
 // HostedPrefix is in front of a hosted agent's name where it is a provider of the portable protocol (docs/protocol/portable-2026-09-02.md

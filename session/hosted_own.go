@@ -1,6 +1,10 @@
 package session
 
-import "github.com/rind-dev/rind/protocol"
+import (
+	"slices"
+
+	"github.com/rind-dev/rind/protocol"
+)
 
 // This file is what a hosted agent does to itself: it changes its settings, and makes its context smaller (docs/protocol/acp.md section 5.2).
 
@@ -55,4 +59,19 @@ func (t *Turn) Compacted(provider, summary string, asked bool) (protocol.Body, e
 	b := &protocol.ContextCompacted{Record: protocol.MustMarshal(rec)}
 	b.More.Provider = provider
 	return b, err
+}
+
+// ErrAgentCompacts says that the session's hosted agent has a command /compact of its own.
+var ErrAgentCompacts error = protocol.Errorf(protocol.UnsupportedOperation, "This agent compacts its own context: send /compact as a prompt.")
+
+// agentCompacts says why a session is not compacted from here; nil where it is.
+func (s *Session) agentCompacts() error {
+	a, hosted := s.all.Hosted(s.ID, s.next.Sel)
+	switch {
+	case !hosted:
+		return nil
+	case slices.Contains(a.Commands, "compact"):
+		return ErrAgentCompacts
+	}
+	return protocol.Errorf(protocol.UnsupportedOperation, "A hosted agent keeps its own context, and this one has no command that compacts it.")
 }

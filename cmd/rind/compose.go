@@ -90,7 +90,7 @@ func (rt *process) build(std *streams, c *common, o composition) error {
 	}
 	rt.hosts = acpagent.New(acpagent.Config{
 		Children: rt.children, Policy: rt.policy, Images: rt.kept, Redact: rt.record.Redact, Log: rt.log, Version: version(), Private: rt.private(),
-		Unattended: o.unattended, Servers: rt.serversOf,
+		Unattended: o.unattended, Servers: rt.serversOf, Memory: agentMemory{rt.root},
 	})
 	rt.models.hosts = rt.hosts
 
@@ -134,6 +134,7 @@ func scriptModel(p settings.Provider) (session.Model, error) {
 type (
 	agentSpec  = acpagent.Spec
 	agentHosts = acpagent.Hosts
+	agentKnown = acpagent.Known
 	// agentServer is a tool server an agent is told of.
 	agentServer = acpagent.Server
 )
@@ -172,8 +173,8 @@ func (rt *process) tools(set settings.Settings, o composition) []session.Tool {
 	return all
 }
 
-// executionProviders are the providers of the portable protocol, whatever carries it: ours, and the agents the settings host. What the
-// agent's extensions are depends on this system and on the settings this process began with.
+// executionProviders are the providers of the portable protocol, whatever carries it, beside the agents the settings host. What the agent's
+// extensions are depends on this system and on the settings this process began with.
 func (rt *process) executionProviders() []executions.Provider {
 	extensions := map[string]string{
 		"extension.mcp": portable.Native, "extension.sandbox": portable.Absent, "extension.skills": portable.Native, "extension.subagents": portable.Absent,
@@ -187,8 +188,14 @@ func (rt *process) executionProviders() []executions.Provider {
 	if os.Getenv("RIND_TEST_FIXTURE") == "1" {
 		all = append(all, executions.Fixture(version()))
 	}
+	return all
+}
+
+// hostedProviders are the agents the settings host now, as providers of the portable protocol.
+func (rt *process) hostedProviders() []executions.Provider {
+	var all []executions.Provider
 	for _, spec := range rt.models.hostedSpecs() {
-		all = append(all, executions.Hosted(version(), spec.Provider, ownModel, func() map[string]string { return rt.hosts.Manifest(spec) }))
+		all = append(all, executions.Hosted(version(), spec.Provider, ownModel, func() map[string]string { return rt.hosts.About("", spec).Manifest }))
 	}
 	return all
 }

@@ -160,6 +160,7 @@ func examine(ctx context.Context, std *streams, f *doctorFlags) *examined {
 	}
 	r.search(rt, in)
 	r.servers(rt)
+	r.agents(rt)
 	r.provider(ctx, rt, in, f.online)
 	return e
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/settings"
 )
 
@@ -170,6 +171,17 @@ func (r *report) servers(rt *process) {
 	r.add("mcp servers", "ok", "%d: %s; doctor does not start them, rind mcp list does", len(entries), strings.Join(slices.Sorted(maps.Keys(entries)), ", "))
 }
 
+// agents tells what is known of the agents the settings host, without starting them.
+func (r *report) agents(rt *process) {
+	for _, spec := range rt.models.hostedSpecs() {
+		if _, err := proc.LookPath(spec.Command); err != nil {
+			r.add("agent", "warning", "%s: there is no program %s; install it, or correct the command", spec.Provider, spec.Command)
+			continue
+		}
+		r.add("agent", "ok", "%s", rt.hosts.About("", spec))
+	}
+}
+
 func (r *report) search(rt *process, set settings.Settings) {
 	switch err := rt.checkSearch(set); {
 	case err != nil:
@@ -186,6 +198,9 @@ func (r *report) provider(ctx context.Context, rt *process, set settings.Setting
 	if err != nil {
 		r.add("provider", "wrong", "%s", messageOf(err))
 		return
+	}
+	if p.Type == settings.ACP && p.Model == "" {
+		p.Model = ownModel
 	}
 	if variable != "" {
 		r.add("provider", "ok", "%s (%s), because %s is set; %s", p.Name, p.Type, variable, modelWords(p))

@@ -41,6 +41,15 @@ func (a *agents) Hosts(sel session.Selection) (provider string, ok bool) {
 	return spec.Provider, hosted
 }
 
+// Hosted implements session.Hosting.
+func (a *agents) Hosted(id session.SessionID, sel session.Selection) (session.HostedAgent, bool) {
+	spec, hosted, err := a.models.hosted(sel.Provider)
+	if err != nil || !hosted {
+		return session.HostedAgent{}, false
+	}
+	return a.hosts.About(id, spec), true
+}
+
 // hosted tells which agent answers turns of a provider; false when that is our own loop. With --agent it is that one, whatever a session is set
 // to.
 func (m *models) hosted(provider string) (agentSpec, bool, error) {
@@ -84,32 +93,42 @@ func (rt *process) serversOf(id session.SessionID, workspace string) []agentServ
 	return all
 }
 
-// hostedInfo tells what is known of the agent of a provider.
-func (m *models) hostedInfo(provider, model string) session.ModelInfo {
-	info := session.ModelInfo{Provider: provider, ID: model, Name: model, API: settings.ACP}
-	if m.hosts != nil {
-		info.Images = m.hosts.Known(provider).Images
-	}
-	if info.Images == nil { // it is asked when it runs
-		may := true
-		info.Images = &may
-	}
-	return info
-}
-
 // hostedModels lists what the agent of a provider can be set to: its own choice, and what it offered when it ran.
-func (m *models) hostedModels(provider string) []session.ModelInfo {
-	out := []session.ModelInfo{m.hostedInfo(provider, ownModel)}
-	out[0].Name = provider
-	if m.hosts == nil {
-		return out
+func (m *models) hostedModels(spec agentSpec) []session.ModelInfo {
+	known := m.seen(spec)
+	may := true
+	own := session.ModelInfo{Provider: spec.Provider, ID: ownModel, Name: spec.Provider, API: settings.ACP, Images: known.Images, Efforts: known.Efforts}
+	if own.Images == nil { // it is asked when it runs
+		own.Images = &may
 	}
-	for _, info := range m.hosts.Known(provider).Models {
+	out := []session.ModelInfo{own}
+	for _, info := range known.Models {
 		if info.ID != ownModel {
+			info.Provider = spec.Provider
 			out = append(out, info)
 		}
 	}
 	return out
+}
+
+// hostedInfo tells what is known of a model of the agent of a provider.
+func (m *models) hostedInfo(spec agentSpec, model string) session.ModelInfo {
+	all := m.hostedModels(spec)
+	for _, info := range all {
+		if info.ID == model {
+			return info
+		}
+	}
+	all[0].ID, all[0].Name = model, model
+	return all[0]
+}
+
+// seen is what is known of an agent; nothing where none can run here.
+func (m *models) seen(spec agentSpec) (k agentKnown) {
+	if m.hosts != nil {
+		k, _ = m.hosts.Known(spec)
+	}
+	return k
 }
 
 // agentOf reads --agent and --pass-env.

@@ -189,3 +189,22 @@ func childrenOf(pid int) int {
 	}
 	return n
 }
+
+func TestAnAgentThatTheSettingsHostLaterIsAProviderWithoutARestart(t *testing.T) {
+	root, ws := dataAndWorkspace(t, `{"provider":"demo"}`)
+	server := launched(t, root, ws, nil, "serve", "--port", "0", "--auth", "none")
+	w := &webSide{t: t, base: strings.TrimPrefix(server.Line(30*time.Second), "rind HTTP listening on ")}
+	defer http.DefaultClient.CloseIdleConnections()
+	var conv portable.Conversation
+	w.json(http.MethodPost, "/v1/conversations", "", &conv)
+	if status, _ := w.ask("/v1/executions", fmt.Sprintf(`{"conversationId":%q,"providerId":"acp.later","input":"x"}`, conv.ID)); status != http.StatusNotFound {
+		t.Errorf("%d before it is set", status)
+	}
+	write(t, filepath.Join(root, "settings.json"), `{"provider":"demo","providers":{"later":{"type":"acp","command":"/nowhere/agent"}}}`)
+	if m := w.manifest("acp.later"); m.Topologies[0] != "subprocess" {
+		t.Errorf("%+v", m)
+	}
+	if e := w.until(w.start(conv.ID, "acp.later", "x"), "run.failed"); !strings.Contains(string(e.Data), "There is no program /nowhere/agent") {
+		t.Errorf("%s", e.Data)
+	}
+}

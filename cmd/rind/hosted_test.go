@@ -131,12 +131,7 @@ func TestAHostedAgentsSessionOutlivesTheEndOfBothProcesses(t *testing.T) {
 }
 
 func TestAProviderOfTypeACPAnswersEverySurface(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "script.json")
-	write(t, path, hostedScript)
-	inner, _ := dataAndWorkspace(t, fmt.Sprintf(`{"provider":"play","providers":{"play":{"type":"script","model":"scripted","script":%q}}}`, path))
-	program, _ := program(t)
-	root, ws := dataAndWorkspace(t, fmt.Sprintf(`{"provider":"other","providers":{"other":{"type":"acp","command":%q,"args":["acp","--data",%q],"env":{"RIND_TEST_CHILD":"1"}}}}`, program, inner))
-
+	root, ws := hostingRind(t)
 	p := launched(t, root, ws, nil, "prompt", "--json", "hello")
 	p.CloseStdin()
 	told := strings.Join(p.Rest(acpPatience), "\n")

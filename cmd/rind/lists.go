@@ -43,23 +43,22 @@ func (l lists) path(p settings.Provider) string {
 
 // get gives the list of a provider at its address; one that cannot be read is none.
 func (l lists) get(p settings.Provider) (providerList, bool) {
-	f, err := os.Open(l.path(p))
-	if err != nil {
-		return providerList{}, false
-	}
-	defer f.Close()
 	var got providerList
-	err = json.NewDecoder(io.LimitReader(f, listBytes)).Decode(&got)
-	return got, err == nil && got.Provider == p.Name && !got.At.After(time.Now())
+	return got, recallJSON(l.path(p), &got) && got.Provider == p.Name && !got.At.After(time.Now())
 }
 
 // put keeps one. That it could not is no matter: it is asked for again.
 func (l lists) put(p settings.Provider, models []session.ModelInfo) {
-	text, err := json.Marshal(providerList{p.Name, time.Now().UTC(), models})
-	if err != nil || len(text) > listBytes || os.MkdirAll(l.folder, 0o700) != nil {
+	keepJSON(l.path(p), providerList{p.Name, time.Now().UTC(), models})
+}
+
+// keepJSON writes a file that may be lost: whole, or not at all.
+func keepJSON(path string, v any) {
+	text, err := json.Marshal(v)
+	if err != nil || len(text) > listBytes || os.MkdirAll(filepath.Dir(path), 0o700) != nil {
 		return
 	}
-	f, err := os.CreateTemp(l.folder, ".list-*") // 0600
+	f, err := os.CreateTemp(filepath.Dir(path), ".list-*") // 0600
 	if err != nil {
 		return
 	}
@@ -68,9 +67,19 @@ func (l lists) put(p settings.Provider, models []session.ModelInfo) {
 		err = cerr
 	}
 	if err == nil {
-		err = os.Rename(f.Name(), l.path(p))
+		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
 		_ = os.Remove(f.Name())
 	}
+}
+
+// recallJSON reads such a file; false where there is none that can be read.
+func recallJSON(path string, into any) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return json.NewDecoder(io.LimitReader(f, listBytes)).Decode(into) == nil
 }

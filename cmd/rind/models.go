@@ -77,7 +77,7 @@ func (m *models) list(ctx context.Context, name string, refresh bool) (found []s
 		return nil, messageOf(err)
 	}
 	if p.Type == settings.ACP {
-		return m.hostedModels(p.Name), ""
+		return m.hostedModels(specOf(p)), ""
 	}
 	if !p.NeedsKey() {
 		if p.Model == "" {
@@ -157,6 +157,8 @@ type modelLine struct {
 	Input    *float64 `json:"input_price"` // US dollars per million tokens
 	Output   *float64 `json:"output_price"`
 	Note     string   `json:"note,omitempty"`
+	// Agent is what is known of the agent that answers, where one is hosted: capability -> level (docs/protocol/acp.md section 5.6).
+	Agent map[string]string `json:"agent,omitempty"`
 }
 
 func listModels(ctx context.Context, std *streams, f *modelsFlags) error {
@@ -186,8 +188,26 @@ func listModels(ctx context.Context, std *streams, f *modelsFlags) error {
 	for _, info := range found {
 		lines = append(lines, lineOf(info, info.Provider == selected.Provider && info.ID == selected.Model))
 	}
+	var agents []string
+	for _, spec := range rt.models.hostedSpecs() {
+		about := rt.hosts.About("", spec)
+		for i := range lines {
+			if lines[i].Provider == spec.Provider {
+				lines[i].Agent = about.Manifest
+			}
+		}
+		if slices.ContainsFunc(lines, func(l modelLine) bool { return l.Provider == spec.Provider }) {
+			agents = append(agents, about.String())
+		}
+	}
 	if err := showModels(std.out, lines, f.json); err != nil {
 		return err
+	}
+	if len(agents) > 0 && !f.json {
+		fmt.Fprintln(std.out, "\nHosted agents:")
+		for _, a := range agents {
+			fmt.Fprintln(std.out, plainLine(a))
+		}
 	}
 	if len(lines) == 0 {
 		return &exit{code: exitFailed}

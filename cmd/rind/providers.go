@@ -77,14 +77,14 @@ func (m *models) Default() session.Selection {
 // Select implements session.Models.
 func (m *models) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
 	if m.agent != nil {
-		return session.Selected{Info: m.hostedInfo(flagAgent, sel.Model), Scripted: true}, nil
+		return session.Selected{Info: m.hostedInfo(*m.agent, sel.Model), Scripted: true}, nil
 	}
 	p, _, err := m.provider(sel.Provider)
 	if err != nil {
 		return session.Selected{}, configFault(err)
 	}
 	if p.Type == settings.ACP {
-		return session.Selected{Info: m.hostedInfo(p.Name, sel.Model), Scripted: true}, nil
+		return session.Selected{Info: m.hostedInfo(specOf(p), sel.Model), Scripted: true}, nil
 	}
 	info := session.ModelInfo{Provider: p.Name, ID: sel.Model, Name: sel.Model, API: p.Type, Window: p.ContextWindow, Images: p.Images}
 	switch p.Type {
@@ -136,7 +136,7 @@ func configFault(err error) error {
 // List implements session.Models.
 func (m *models) List(ctx context.Context, refresh bool) ([]session.ModelInfo, string, error) {
 	if m.agent != nil {
-		return m.hostedModels(flagAgent), "", nil
+		return m.hostedModels(*m.agent), "", nil
 	}
 	set, err := m.settings()
 	if err != nil {

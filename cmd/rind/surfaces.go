@@ -24,7 +24,9 @@ func (rt *process) resolve(path string) (string, error) { return workspace(path,
 
 // executions are the commands of the portable protocol. keep: sessions stay open between requests.
 func (rt *process) executions(keep bool) *executions.Commands {
-	return executions.New(executions.Config{Sessions: rt.all, Providers: rt.executionProviders(), Version: version(), Tools: rt.offered, Keep: keep})
+	return executions.New(executions.Config{
+		Sessions: rt.all, Providers: rt.executionProviders(), Hosted: rt.hostedProviders, Version: version(), Tools: rt.offered, Keep: keep,
+	})
 }
 
 // providers are what initialize shows of the configured providers.

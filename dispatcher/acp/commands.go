@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
@@ -49,12 +50,37 @@ func (c *Conn) commands() []acp.Command {
 	return out
 }
 
+// commandsIn are those of a session: an agent that is hosted there compacts its own context, by its own command or not at all.
+func (c *Conn) commandsIn(id session.SessionID, sel session.Selection) []acp.Command {
+	all := c.commands()
+	if _, hosted := c.d.cfg.Sessions.Hosted(id, sel); hosted {
+		all = slices.DeleteFunc(all, func(own acp.Command) bool { return own.Name == "compact" })
+	}
+	return all
+}
+
+// isTheirs reports whether a command is the hosted agent's: then it is a prompt.
+func (k *call) isTheirs(o *opened, name string) bool {
+	if name != "compact" {
+		return false
+	}
+	var sel session.Selection
+	if o.s.InspectNow(context.Background(), func(v *session.View) { sel = v.Sel }) != nil {
+		return false
+	}
+	a, hosted := k.c.d.cfg.Sessions.Hosted(o.s.ID, sel)
+	return hosted && slices.Contains(a.Commands, name)
+}
+
 // command runs what a prompt that begins with a slash names; false leaves it a prompt.
 func (k *call) command(o *opened, text string, req *session.PromptRequest) bool {
 	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(text), "/"), " ")
 	for _, row := range commandTable {
 		if row.Name != name || !row.usable(k.c.d) {
 			continue
+		}
+		if k.isTheirs(o, name) {
+			return false
 		}
 		if name == "init" {
 			if k.initPrompt(o, strings.TrimSpace(args), req) {
@@ -131,6 +157,9 @@ func commandStatus(k *call, o *opened, _ string) {
 	o.s.Inspect(func(v *session.View) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "Session %s\nFolder: %s\nModel: %s/%s\nMode: %s\nMessages: %d", o.s.ID, v.Workspace, v.Sel.Provider, v.Sel.Model, modeOf(v.Sel), v.Messages)
+		if a, ok := k.c.d.cfg.Sessions.Hosted(o.s.ID, v.Sel); ok {
+			fmt.Fprintf(&b, "\nAgent: %s", a)
+		}
 		if v.Stats != nil && v.Stats.ContextWindowTokens > 0 {
 			fmt.Fprintf(&b, "\nContext: %d of %d tokens", v.Stats.InputTokens+v.Stats.OutputTokens, v.Stats.ContextWindowTokens)
 		}

@@ -154,7 +154,7 @@ func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
 	id := ref.ID
 	f := &follow{Cursor: outlet.Cursor{Session: ref, At: cursor}, out: c.out, teller: acp.NewTeller(id, v.Workspace, c.clientCaps(), c.isOwn)}
 	f.teller.Spent(v.Cost)
-	f.teller.Terminal, f.teller.Commands = c.terminal, c.commands()
+	f.teller.Terminal, f.teller.Commands = c.terminal, c.commandsIn(id, v.Sel)
 	c.hideTerminals(id)
 	f.Bell = v.Follow(c.out.Ring, func(event json.RawMessage) { c.pushed(id, event) }, func() {
 		go c.discarded(id) // not on the session's goroutine, which ends with this
@@ -252,7 +252,7 @@ func (k *call) answerThenFollow(res acp.Opened, p acp.OpenParams, f *follow) {
 	s := f.Session
 	if !k.Answer(func() {
 		k.Out.Reply(protocol.Reply{ID: k.ID, Result: res})
-		k.Out.Line(k.c.greeting(s.ID), "")
+		k.Out.Line(f.commands(), "")
 	}) {
 		f.Close() // it was taken back meanwhile
 		return
@@ -262,9 +262,9 @@ func (k *call) answerThenFollow(res acp.Opened, p acp.OpenParams, f *follow) {
 	k.c.lateOptions(s)
 }
 
-// greeting is what follows right behind the answer that opened a session.
-func (c *Conn) greeting(id session.SessionID) []byte {
-	return updateLine(id, acp.Commands(c.commands()))
+// commands is what follows right behind the answer that opened a session.
+func (f *follow) commands() []byte {
+	return updateLine(f.Session.ID, acp.Commands(f.teller.Commands))
 }
 
 // stored opens a session of the store, whose folder must be the one that is named.
@@ -338,7 +338,7 @@ func sessionLoad(k *call) {
 				Reply: func(outlet.Stream) (any, error) { return res, nil },
 				Written: func() {
 					f.askAll()
-					lines := k.c.greeting(s.ID)
+					lines := f.commands()
 					f.greeting.Store(&lines)
 					time.AfterFunc(greetingAfter, f.greeted)
 				},

@@ -10,6 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
@@ -38,9 +39,11 @@ func (p *Provider) manifest() portable.Manifest {
 type Config struct {
 	Sessions  *session.Sessions
 	Providers []Provider
-	Version   string   // of the runtime
-	Tools     []string // names the agent's config may give
-	Keep      bool     // keep sessions open after their use, for the next request; Close lets go of them
+	// Hosted are further providers as the settings have them now; nil for none. It must not block for long.
+	Hosted  func() []Provider
+	Version string   // of the runtime
+	Tools   []string // names the agent's config may give
+	Keep    bool     // keep sessions open after their use, for the next request; Close lets go of them
 }
 
 // Commands are those of the protocol. Safe for concurrent use.
@@ -53,10 +56,21 @@ type Commands struct {
 // New makes the commands.
 func New(cfg Config) *Commands { return &Commands{cfg: cfg} }
 
+// providers are all there are now.
+func (c *Commands) providers() []Provider {
+	if c.cfg.Hosted == nil {
+		return c.cfg.Providers
+	}
+	return slices.Concat(c.cfg.Providers, c.cfg.Hosted())
+}
+
 func (c *Commands) provider(id string) *Provider {
-	for i := range c.cfg.Providers {
-		if c.cfg.Providers[i].Manifest.ID == id {
-			return &c.cfg.Providers[i]
+	for _, list := range []func() []Provider{func() []Provider { return c.cfg.Providers }, c.providers} { // the settings are read where they are needed
+		all := list()
+		for i := range all {
+			if all[i].Manifest.ID == id {
+				return &all[i]
+			}
 		}
 	}
 	return nil
@@ -65,8 +79,8 @@ func (c *Commands) provider(id string) *Provider {
 // Describe describes the runtime and its providers.
 func (c *Commands) Describe() portable.Description {
 	d := portable.Description{Name: "rind", Version: c.cfg.Version, ProtocolVersion: portable.Version, Providers: []portable.Manifest{}}
-	for i := range c.cfg.Providers {
-		d.Providers = append(d.Providers, c.cfg.Providers[i].manifest())
+	for _, p := range c.providers() {
+		d.Providers = append(d.Providers, p.manifest())
 	}
 	return d
 }

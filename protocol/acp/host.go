@@ -69,6 +69,30 @@ type Hosted struct {
 	Auth         []AuthMethod
 }
 
+// Name is what the agent calls itself, with its version; "" where it does not.
+func (h *Hosted) Name() string {
+	var info struct{ Name, Title, Version string }
+	_ = json.Unmarshal(h.Info, &info)
+	if info.Title == "" {
+		info.Title = info.Name
+	}
+	return protocol.Prefix(strings.Join(strings.Fields(info.Title+" "+info.Version), " "), 100)
+}
+
+// CommandNames are the names in a list of slash commands; what cannot be read is left out.
+func CommandNames(list json.RawMessage) []string {
+	var rows []json.RawMessage
+	_ = json.Unmarshal(list, &rows)
+	var names []string
+	for _, raw := range rows {
+		var c Command
+		if json.Unmarshal(raw, &c) == nil && c.Name != "" {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
 // ReadHosted reads the answer to initialize. Another version than ours is an error.
 func ReadHosted(result json.RawMessage) (h Hosted, err error) {
 	var r struct {

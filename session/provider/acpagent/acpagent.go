@@ -15,6 +15,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -80,8 +81,16 @@ type Config struct {
 	Private []string // folders commands that only read may not see
 	// Unattended: nobody can be asked.
 	Unattended bool
+	// Memory keeps what is known of agents over the end of the process; nil for none.
+	Memory Memory
 
 	times times // of tests
+}
+
+// Memory keeps what is known of agents, by what starts them. Safe for concurrent use; what cannot be kept is lost.
+type Memory interface {
+	Recall(spec Spec) (Known, bool)
+	Keep(spec Spec, k Known)
 }
 
 // times are the bounds of section 5.
@@ -105,16 +114,20 @@ type Hosts struct {
 
 	mu     sync.Mutex // guards what follows; never held over I/O
 	of     map[session.SessionID]*host
-	seen   map[string]Known // by provider
+	seen   map[string]Known // by spec; without a time where nothing is known
 	closed bool
 	ending sync.WaitGroup // children that are being ended
 }
 
 // Known is what is known of an agent from its newest child.
 type Known struct {
-	Manifest map[string]string // capability -> native, emulated, degraded, unsupported
-	Images   *bool             // whether it takes images; nil until it ran
-	Models   []session.ModelInfo
+	Name     string              `json:"name"` // with its version
+	At       time.Time           `json:"at"`
+	Manifest map[string]string   `json:"manifest"` // capability -> native, emulated, degraded, unsupported
+	Images   *bool               `json:"images"`   // whether it takes images; nil until it ran
+	Models   []session.ModelInfo `json:"models"`
+	Efforts  []string            `json:"efforts"` // of whatever model it chooses
+	Commands []string            `json:"commands"`
 }
 
 // New makes hosts. Nothing is started before the first turn.
@@ -143,25 +156,58 @@ func New(cfg Config) *Hosts {
 // Attach tells the hosts which sessions they work for: what an agent says outside a turn goes there. Call it before the first turn.
 func (h *Hosts) Attach(all *session.Sessions) { h.all = all }
 
-// Known returns what is known of a provider's agent.
-func (h *Hosts) Known(provider string) Known {
+// Known returns what is known of the agent of a spec, in this process or from before; false when it never ran.
+func (h *Hosts) Known(spec Spec) (Known, bool) {
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.seen[provider]
-}
-
-// Manifest says what the agent of a spec can do: as it was seen in this process, or what is known of any that never ran.
-func (h *Hosts) Manifest(spec Spec) map[string]string {
-	if m := h.Known(spec.Provider).Manifest; m != nil {
-		return m
+	k, ok := h.seen[spec.id()]
+	h.mu.Unlock()
+	if ok || h.cfg.Memory == nil {
+		return k, ok && !k.At.IsZero()
 	}
-	return unseen(&spec)
-}
-
-func (h *Hosts) learn(provider string, k Known) {
+	k, _ = h.cfg.Memory.Recall(spec)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.seen[provider] = k
+	if newer, ok := h.seen[spec.id()]; ok {
+		k = newer
+	} else {
+		h.seen[spec.id()] = k
+	}
+	return k, !k.At.IsZero()
+}
+
+// About tells what is known of the agent of a spec, and of its commands in a session.
+func (h *Hosts) About(id session.SessionID, spec Spec) session.HostedAgent {
+	a := session.HostedAgent{Provider: spec.Provider, Manifest: unseen(&spec)}
+	if k, ok := h.Known(spec); ok {
+		a.Name, a.Seen, a.Manifest, a.Commands = k.Name, k.At, k.Manifest, k.Commands
+	}
+	h.mu.Lock()
+	ho := h.of[id]
+	h.mu.Unlock()
+	if ho != nil {
+		ho.mu.Lock()
+		defer ho.mu.Unlock()
+		if ho.commands != nil {
+			a.Commands = ho.commands
+		}
+	}
+	return a
+}
+
+// keepFor is how long what is known is not written again where it did not change.
+const keepFor = time.Hour
+
+func (h *Hosts) learn(spec Spec, k Known) {
+	k.At = time.Now().UTC().Truncate(time.Second)
+	h.mu.Lock()
+	before := h.seen[spec.id()]
+	h.seen[spec.id()] = k
+	h.mu.Unlock()
+	fresh := k.At.Sub(before.At) < keepFor
+	before.At = k.At
+	if h.cfg.Memory != nil && !(fresh && reflect.DeepEqual(before, k)) {
+		h.cfg.Memory.Keep(spec, k)
+	}
 }
 
 // Turn answers a turn with the agent that spec names; see session.Agent.
@@ -170,11 +216,8 @@ func (h *Hosts) Turn(ctx context.Context, spec Spec, t *session.Turn) (string, e
 	if err != nil {
 		return "", err
 	}
-	if said.Operation == protocol.OpCompact {
-		return "", &session.Failure{
-			Type: protocol.FailRejected, Status: "rejected", Source: "provider",
-			Message: "A hosted agent keeps its own context, which cannot be compacted from here; use the agent's own command for that.",
-		}
+	if said.Operation == protocol.OpCompact { // of a session that was set to the agent meanwhile
+		return "", fail(protocol.FailRejected, "A hosted agent keeps its own context.")
 	}
 	ho, err := h.host(t.Session())
 	if err != nil {

@@ -37,6 +37,7 @@ type host struct {
 	waking   bool              // a turn for what came late is being started
 	closed   bool
 	title    string         // the newest the agent gave
+	commands []string       // names of the agent's own
 	last     session.TurnID // the newest that was answered here
 }
 
@@ -218,13 +219,22 @@ func (ho *host) learn(c *child) {
 		seen[k] = true
 	}
 	c.mu.Unlock()
-	k := Known{Manifest: manifest(&about, c.session(), &c.spec, seen, !ho.hosts.cfg.Unattended), Images: &about.Image}
-	if o := c.session().Option("model"); o != nil {
+	self := c.session()
+	k := Known{Name: about.Name(), Manifest: manifest(&about, self, &c.spec, seen, !ho.hosts.cfg.Unattended), Images: &about.Image}
+	if o := self.Option("thought_level"); o != nil {
 		for _, v := range o.Values {
-			k.Models = append(k.Models, session.ModelInfo{Provider: c.spec.Provider, ID: v.Value, Name: v.Name, API: "acp", Images: k.Images})
+			k.Efforts = append(k.Efforts, v.Value)
 		}
 	}
-	ho.hosts.learn(c.spec.Provider, k)
+	if o := self.Option("model"); o != nil {
+		for _, v := range o.Values {
+			k.Models = append(k.Models, session.ModelInfo{Provider: c.spec.Provider, ID: v.Value, Name: v.Name, API: "acp", Images: k.Images, Efforts: k.Efforts})
+		}
+	}
+	ho.mu.Lock()
+	k.Commands = ho.commands
+	ho.mu.Unlock()
+	ho.hosts.learn(c.spec, k)
 }
 
 // buffers says whether updates of unknown sessions are kept until their session is known.
@@ -378,7 +388,7 @@ func (ho *host) outsideNote(bodies ...protocol.Body) {
 func (ho *host) outside(c *child, u *acp.HostUpdate) {
 	switch u.Kind {
 	case acp.CommandsUpdate:
-		ho.outsideNote(commandsChanged(u.Commands))
+		ho.outsideNote(ho.offers(u.Commands))
 	case acp.InfoUpdate:
 		ho.retitle(u)
 	case acp.OptionsUpdate, acp.ModeUpdate:
@@ -396,7 +406,12 @@ func (ho *host) outside(c *child, u *acp.HostUpdate) {
 	}
 }
 
-func commandsChanged(list json.RawMessage) protocol.Body {
+// offers keeps which commands the agent has, and makes the note of them.
+func (ho *host) offers(list json.RawMessage) protocol.Body {
+	names := acp.CommandNames(list)
+	ho.mu.Lock()
+	ho.commands = names
+	ho.mu.Unlock()
 	b := &protocol.CommandsChanged{}
 	b.More.Data = list
 	if len(list) == 0 {

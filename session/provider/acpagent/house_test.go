@@ -56,6 +56,10 @@ func (h *house) Turn(ctx context.Context, t *session.Turn) (string, error) {
 
 func (h *house) Hosts(session.Selection) (string, bool) { return h.spec.Provider, true }
 
+func (h *house) Hosted(id session.SessionID, _ session.Selection) (session.HostedAgent, bool) {
+	return h.hosts.About(id, h.spec), true
+}
+
 func open(t testing.TB, store *memory.Store, modes string, change ...func(*Config)) *house {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

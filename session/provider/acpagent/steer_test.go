@@ -38,7 +38,7 @@ func TestSteeringReachesAnAgentThatTakesItWhereItSaysSo(t *testing.T) {
 	if got := h.kinds(s.ID); !strings.Contains(got, "assistant_message_completed queued_input_delivered assistant_delta assistant_message_completed turn_completed") {
 		t.Errorf("%s", got)
 	}
-	if m := h.hosts.Known("double").Manifest; m["steer"] != native {
+	if m := h.hosts.About(s.ID, h.spec).Manifest; m["steer"] != native {
 		t.Errorf("steer: %s", m["steer"])
 	}
 }

@@ -79,7 +79,7 @@ func (k *talk) update(u *acp.HostUpdate) bool {
 	case acp.UsageUpdate:
 		k.level(u)
 	case acp.CommandsUpdate:
-		k.t.Note(commandsChanged(u.Commands))
+		k.t.Note(k.host.offers(u.Commands))
 	case acp.InfoUpdate:
 		k.host.retitle(u)
 	case acp.OptionsUpdate, acp.ModeUpdate:

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -304,7 +305,7 @@ func TestTheManifestSaysWhatTheAgentWasSeenToDo(t *testing.T) {
 	h := open(t, memory.New(), "resume")
 	s := h.draft("ask")
 	h.prompt(s, "think plan hello")
-	m := h.hosts.Known("double").Manifest
+	m := h.hosts.About(s.ID, h.spec).Manifest
 	for k, want := range map[string]string{
 		"continuity": native, "plan": native, "thoughts": native, "usage": degraded, "image": unsupported, "approval": degraded, "steer": unsupported, "follow_up": emulated,
 	} {
@@ -345,5 +346,57 @@ func TestFilesAreServedInsideTheRootsAndNowhereElse(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(outside, "x")); err == nil {
 		t.Error("a file was written outside")
+	}
+}
+
+// notebook is what a process remembers of agents.
+type notebook struct {
+	mu   sync.Mutex
+	kept map[string]Known
+	n    int
+}
+
+func (n *notebook) Recall(spec Spec) (Known, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	k, ok := n.kept[spec.id()]
+	return k, ok
+}
+
+func (n *notebook) Keep(spec Spec, k Known) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.kept[spec.id()] = k
+	n.n++
+}
+
+func TestWhatIsKnownOfAnAgentIsKnownToTheNextProcess(t *testing.T) {
+	book := &notebook{kept: map[string]Known{}}
+	remembers := func(c *Config) { c.Memory = book }
+	h := open(t, memory.New(), "options,steer", remembers)
+	if a := h.hosts.About("", h.spec); !a.Seen.IsZero() || a.Manifest["steer"] != unsupported {
+		t.Errorf("%+v", a)
+	}
+	s := h.draft("ask")
+	for range 3 {
+		h.prompt(s, `update={"sessionUpdate":"available_commands_update","availableCommands":[{"name":"compact","description":""}]}`)
+	}
+	if book.n > 2 { // once when it is there, once when its commands are
+		t.Errorf("it was written %d times", book.n)
+	}
+	h.close()
+	h2 := open(t, memory.New(), "options,steer", remembers)
+	a := h2.hosts.About("", h2.spec)
+	if a.Name != "double 1" || a.Seen.IsZero() || a.Manifest["steer"] != native || !slices.Equal(a.Commands, []string{"compact"}) {
+		t.Errorf("%+v", a)
+	}
+	k, _ := h2.hosts.Known(h2.spec)
+	if len(k.Models) != 2 || k.Models[1].ID != "large" || !slices.Equal(k.Efforts, []string{"low", "high"}) {
+		t.Errorf("%+v", k)
+	}
+	other := h2.spec
+	other.Args = []string{"another"}
+	if _, ok := h2.hosts.Known(other); ok {
+		t.Error("another agent is known")
 	}
 }

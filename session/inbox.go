@@ -28,46 +28,49 @@ type reply struct {
 	Message string             `json:"message,omitempty"`
 }
 
-// A letter not taken up in this time is withdrawn.
 const (
-	letterWait = 5 * time.Second
-	letterPoll = 25 * time.Millisecond
+	letterWait   = 5 * time.Second // a letter not taken up in this time is withdrawn
+	letterPoll   = 25 * time.Millisecond
+	withdrawWait = time.Second
 )
 
 // sendLetter asks the owner of the session, and answers with its outcome; SessionBusy when it does not take the letter up.
 func (s *Session) sendLetter(l letter, done func(error)) {
-	store := s.all.cfg.Store
-	go func() {
-		err := func() error {
-			ctx, cancel := context.WithTimeout(context.Background(), letterWait)
-			defer cancel()
-			id, err := store.Post(ctx, s.ID, protocol.MustMarshal(l))
-			if err != nil {
-				return s.all.storeError(err)
-			}
-			tick := time.NewTicker(letterPoll)
-			defer tick.Stop()
-			for {
-				out, err := store.Outcome(ctx, id)
-				if err == nil && out != nil {
-					return readReply(out)
-				}
-				select {
-				case <-tick.C:
-				case <-ctx.Done():
-					if gone, err := store.Withdraw(context.Background(), id); err == nil && !gone {
-						if out, err := store.Outcome(context.Background(), id); err == nil && out != nil {
-							return readReply(out)
-						}
-					}
-					return protocol.Errorf(protocol.SessionBusy, "Session is in use by another process.")
-				}
-			}
-		}()
-		if !s.post(func() { done(err) }) {
-			done(err)
+	fetch(s, func(ctx context.Context, store Store) (struct{}, error) { return struct{}{}, post(ctx, store, s.ID, l) }, func(_ struct{}, err error) { done(err) })
+}
+
+// post sends a letter and waits for what became of it.
+func post(ctx context.Context, inbox Inbox, to SessionID, l letter) error {
+	wait, cancel := context.WithTimeout(ctx, letterWait)
+	defer cancel()
+	id, err := inbox.Post(wait, to, protocol.MustMarshal(l))
+	if err != nil {
+		return err
+	}
+	tick := time.NewTicker(letterPoll)
+	defer tick.Stop()
+	for {
+		if out, err := inbox.Outcome(wait, id); err == nil && out != nil {
+			return readReply(out)
 		}
-	}()
+		select {
+		case <-tick.C:
+		case <-wait.Done():
+			return withdraw(context.WithoutCancel(ctx), inbox, id)
+		}
+	}
+}
+
+// withdraw takes back a letter that was not taken up; of one that was, just now, it returns the outcome.
+func withdraw(ctx context.Context, inbox Inbox, id int64) error {
+	ctx, cancel := context.WithTimeout(ctx, withdrawWait)
+	defer cancel()
+	if gone, err := inbox.Withdraw(ctx, id); err == nil && !gone {
+		if out, err := inbox.Outcome(ctx, id); err == nil && out != nil {
+			return readReply(out)
+		}
+	}
+	return protocol.Errorf(protocol.SessionBusy, "Session is in use by another process.")
 }
 
 func readReply(out json.RawMessage) error {

@@ -101,7 +101,6 @@ type ToolResult struct {
 	Attachments []protocol.Part
 	Changes     []protocol.FileChange // of tools that write; ToolCallID is filled in by the loop
 	Touched     *protocol.Touched     // files a command changed beside its work; not told, for undo
-	Plan        []protocol.PlanStep   // of update_plan
 }
 
 // Tool is something a model may call. Run must come back soon after ctx ends. An error it returns is a defect (InternalError);

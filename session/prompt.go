@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -236,15 +235,6 @@ func (s *Session) withdraw(p *Prompt, reason string, done func(error)) {
 	default:
 		done(errNoTurn())
 	}
-}
-
-// WithdrawWaiting takes the prompts of a connection that ended back, when they have not started.
-func (p *Prompt) WithdrawWaiting() {
-	p.s.post(func() {
-		if p.atDoor || slices.Contains(p.s.lane.line, p) {
-			p.s.withdraw(p, protocol.ReasonUser, func(error) {})
-		}
-	})
 }
 
 func errNoGoal() error {

@@ -38,6 +38,24 @@ func TestWhatATurnSaysThatIsNotOpenAnyMoreHoldsItUpForNoTime(t *testing.T) {
 	})
 }
 
+// The clock of the machine may be set back between the start of a turn and its going on in another process.
+func TestAnExecutionThatGoesOnHasNoMoreThanItsTimeWhateverTheClockShows(t *testing.T) {
+	for name, since := range map[string]time.Duration{"started a while ago": 8 * time.Second, "started in an hour": -time.Hour, "started just now": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			_, s := standalone()
+			turn := newTurn(s, "t", nil, Selection{})
+			turn.limits = &ExecutionLimits{Timeout: 10 * time.Second}
+			began := time.Now()
+			turn.expire(s.all.now().Add(-since))
+			<-turn.ctx.Done()
+			if got, want := time.Since(began), 10*time.Second-max(0, since); got.Round(time.Millisecond) != want {
+				t.Errorf("%s: it ended after %v, want %v", name, got, want)
+			}
+			s.Close()
+		})
+	}
+}
+
 // TaskTraces counts what is kept by task id beside the records: where the model stopped reading, and whose task it is.
 func (s *Session) TaskTraces() (readTo, named, owners int) {
 	done := make(chan struct{})

@@ -12,6 +12,7 @@ import (
 type search struct {
 	deep      bool     // it goes through folders
 	shallow   bool     // but not into those in them
+	pair      bool     // only where two of what it is given are folders
 	follow    bool     // it follows the links it meets
 	names     bool     // it tells names only
 	hidden    bool     // also what begins with a dot
@@ -50,6 +51,12 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 			level = append(level, globbed(f.glob, dirs)...)
 		} else {
 			level = append(level, absolutes(f.text, dirs)...)
+		}
+	}
+	if s.pair {
+		level = slices.DeleteFunc(level, func(name string) bool { info, err := os.Stat(name); return err != nil || !info.IsDir() })
+		if len(level) < 2 {
+			return out
 		}
 	}
 	read, followed := 0, map[string]bool{}
@@ -226,7 +233,7 @@ func (s *search) gitGrep(args []word) {
 
 // diff compares what lies in folders, and follows links.
 func (s *search) diff(args []word) {
-	s.hidden, s.follow, s.shallow = true, true, true
+	s.hidden, s.follow, s.shallow, s.pair = true, true, true, true
 	folders := s.plain(args, func(flag string) {
 		switch {
 		case flag == "--no-dereference":
@@ -243,7 +250,7 @@ func (s *search) gitDiff(args []word) {
 	s.hidden = true
 	told := false
 	folders := s.plain(args, func(flag string) { told = told || len(flag) > 5 && long(flag, "--no-index") })
-	s.deep = told || len(folders) == 2
+	s.deep, s.pair = told || len(folders) == 2, !told
 }
 
 // list is what programs that tell names do with links.

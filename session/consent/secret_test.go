@@ -103,7 +103,7 @@ func TestCommandsThatNameSecretFilesAskInEveryModeButFull(t *testing.T) {
 		`head --lines=1 .env`, `tail -n1 .env.production`, `diff .env .env.example`, `cat .ENV`, `rg KEY .env`, `timeout 5 cat .env`, `while read -r; do ls; done < .env; cat .env`, `cat .ssh/id_work`, `ls .ssh`, `xxd .env`,
 		`base64 .env`, `test -f .env`, `grep -r KEY .`, `cd src/.. && grep -r KEY`, `rg -uu KEY`, `rg --hidden KEY`, `rg -. -n KEY .`, `rg --unrestricted --unrestricted KEY`, `rg KEY guarded`, `rg -e KEY guarded`,
 		`git grep --no-index KEY`, `git grep --untracked KEY`, `git grep --no-ind -e KEY -- guarded`, `cd guarded && git grep --no-index KEY`, `git -C guarded grep --no-index KEY`,
-		`grep -rn KEY g*`, `rg KEY guar*`, `rg KEY src gu?rded`, `grep -R KEY links/p*`, `diff guarded src`, `diff -r src guarded`, `diff -ru g* src`, `git diff --no-index guarded src`, `git diff guarded src`, `git log -L1,5:.env`,
+		`grep -rn KEY g*`, `rg KEY guar*`, `rg KEY src gu?rded`, `grep -R KEY links/p*`, `diff guarded src`, `diff -r src guarded`, `diff -ru g* src`, `diff -U 3 -r guarded src`, `git diff --no-index guarded src`, `git diff guarded src`, `git log -L1,5:.env`,
 	} {
 		v := p.run("ask", command)
 		if v.Effect != "ask" || patterns(v) != command {
@@ -130,7 +130,7 @@ func TestCommandsThatNameSecretFilesAskInEveryModeButFull(t *testing.T) {
 			t.Errorf("%s\n\tis %s, remembers %q: a rule must name exactly that", command, short(v), patterns(v))
 		}
 	}
-	for _, command := range []string{`cat .env.example`, `echo .env`, `ls guarded`, `ls guarded/*`, `grep -rn --include='*.js' 1 guarded`, `grep -r --exclude='.env*' --exclude='*.pem' 1 guarded`, `grep -r main src`, `cat *.txt`, `cat src/*`, `rg KEY src`, `rg -uu KEY src`, `git grep KEY`, `git grep --no-index KEY src`, `git grep -n --untracked KEY -- src`} {
+	for _, command := range []string{`cat .env.example`, `echo .env`, `ls guarded`, `ls guarded/*`, `grep -rn --include='*.js' 1 guarded`, `grep -r --exclude='.env*' --exclude='*.pem' 1 guarded`, `grep -r main src`, `cat *.txt`, `cat src/*`, `rg KEY src`, `rg -uu KEY src`, `git grep KEY`, `git diff HEAD -- guarded`, `git diff main guarded`, `git diff HEAD~1 .`, `diff a.txt guarded`, `git grep --no-index KEY src`, `git grep -n --untracked KEY -- src`} {
 		if v := p.run("ask", command); !v.Reads {
 			t.Errorf("%s\n\tis %s: %s", command, short(v), v.Title)
 		}

@@ -139,7 +139,8 @@ type Log interface {
 	// It returns at once. Batches of one session are written in the order of their calls; when one fails, those
 	// behind it fail with ErrGap until a batch follows the head again. A stale lease gives ErrFenced, a taken key ErrKeyUsed.
 	Append(l Lease, b Batch, done func(error))
-	// Read returns up to limit entries of v with Seq > after, oldest first. An undecodable row gives ErrCorrupt naming it.
+	// Read returns up to limit entries of v with Seq > after, oldest first. An undecodable row gives ErrCorrupt naming it. Entries of a page may
+	// share memory: one that is kept keeps more than itself.
 	Read(ctx context.Context, id SessionID, after Seq, limit int, v protocol.View) ([]Entry, error)
 	// ReadBack returns up to limit entries of v with Seq < before, newest first; before 0 means from the head.
 	ReadBack(ctx context.Context, id SessionID, before Seq, limit int, v protocol.View) ([]Entry, error)

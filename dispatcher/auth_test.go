@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -96,19 +97,19 @@ func (f *folders) Unset(path, group string) error {
 
 // login begins a login and returns the ids of the request and of the question it raises.
 func (c *client) login() (id, question string) {
-	c.t.Helper()
-	seen := len(c.got())
+	c.T.Helper()
+	seen := len(c.Got())
 	id = c.send("rind/auth/login", `{"provider_id":"play"}`)
 	l := c.await("question of "+id, func(l *line) bool {
-		return l.question != "" && place(c.got(), func(o *line) bool { return o == l }) >= seen
+		return l.question != "" && place(c.Got(), func(o *line) bool { return o == l }) >= seen
 	})
 	return id, l.question
 }
 
 // authed is a process that logs in.
-func authed(t failer, auth dispatcher.Auth) *process {
-	p := launch(t, newWorld(), "i", `[{"text":"x"}]`, "")
-	p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Auth: auth})
+func authed(t peers.T, auth dispatcher.Auth) *process {
+	p := launch(t, peers.NewWorld(), "i", `[{"text":"x"}]`, "")
+	p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/w", Version: "0.0.0", Auth: auth})
 	return p
 }
 
@@ -168,12 +169,12 @@ func TestALoginThatIsNotAnsweredEnds(t *testing.T) {
 		}
 		if env == rindv2.JSONRPC {
 			id, question := c.login()
-			c.raw(`{"jsonrpc":"2.0","id":` + question + `,"error":{"code":1,"message":"sk-CANARY typed"}}` + "\n")
+			c.Send(`{"jsonrpc":"2.0","id":` + question + `,"error":{"code":1,"message":"sk-CANARY typed"}}` + "\n")
 			if l := c.response(id); l.err == nil || strings.Contains(l.raw, "CANARY") {
 				t.Errorf("refused by the client: %s", l.raw)
 			}
 			id, _ = c.login()
-			c.raw(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":` + id + `}}` + "\n")
+			c.Send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":` + id + `}}` + "\n")
 			if l := c.response(id); l.err == nil || l.err.Code != -32800 {
 				t.Errorf("cancelled: %s", l.raw)
 			}
@@ -190,8 +191,8 @@ func TestAnOpenLoginIsAnsweredBeforeTheShutdownAndHoldsNothingUp(t *testing.T) {
 		began := time.Now()
 		login, _ := c.login()
 		down := c.send("shutdown", "")
-		<-c.ended
-		lines := c.got()
+		<-c.Ended
+		lines := c.Got()
 		at := place(lines, func(l *line) bool { return l.id == login })
 		if at < 0 || lines[at].err == nil || lines[at].err.Type != "ServerStopping" || lines[len(lines)-1].id != down {
 			t.Errorf("lines:\n%s", c.dump())
@@ -233,7 +234,7 @@ func (s stuck) Login(context.Context, dispatcher.Login) (dispatcher.LoggedIn, er
 
 func TestWithoutKeysOrFoldersTheirMethodsAreNotPossible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "i", `[{"text":"x"}]`, "")
+		p := launch(t, peers.NewWorld(), "i", `[{"text":"x"}]`, "")
 		defer p.end()
 		c := p.connect(rindv2.Rind)
 		c.hello()
@@ -253,9 +254,9 @@ func TestAFolderThatIsGoneCanStillBeSeenAndCleared(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		gone := filepath.Join(t.TempDir(), "gone")
 		f := &folders{}
-		p := launch(t, newWorld(), "i", `[{"text":"x"}]`, "")
+		p := launch(t, peers.NewWorld(), "i", `[{"text":"x"}]`, "")
 		defer p.end()
-		p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Folders: f, Resolve: func(string) (string, error) {
+		p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/w", Version: "0.0.0", Folders: f, Resolve: func(string) (string, error) {
 			return "", errors.New("no such folder")
 		}})
 		_ = f.Set(gone, dispatcher.FolderDefaults{Provider: "play", Model: "m-2"})
@@ -275,10 +276,10 @@ func TestAFolderThatIsGoneCanStillBeSeenAndCleared(t *testing.T) {
 
 func TestAWorkspacesNewSessionsBeginWithItsDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := peers.NewWorld()
 		p := launch(t, w, "i", `[{"text":"x"}]`, "")
 		defer p.end()
-		all := session.NewSessions(session.Config{Store: p.store, Agent: nil, Models: local{scripted{p.play}}, IDs: &w.ids})
+		all := session.NewSessions(session.Config{Store: p.Store, Agent: nil, Models: local{peers.Scripted{Script: p.Play, Listed: models}}, IDs: &w.IDs})
 		defer func() { _ = all.Shutdown(context.Background()) }()
 		for workspace, want := range map[string]session.Selection{"/w": {Provider: "play", Model: "m-1", Mode: "ask"}, "/own": {Provider: "play", Model: "m-2", Effort: "low", Mode: "ask"}} {
 			s, err := all.Draft(context.Background(), session.DraftOptions{Workspace: workspace})
@@ -295,7 +296,7 @@ func TestAWorkspacesNewSessionsBeginWithItsDefaults(t *testing.T) {
 }
 
 // local has defaults of its own in /own.
-type local struct{ scripted }
+type local struct{ peers.Scripted }
 
 func (m local) DefaultIn(workspace string) session.Selection {
 	sel := m.Default()
@@ -307,9 +308,9 @@ func (m local) DefaultIn(workspace string) session.Selection {
 
 func TestTheDefaultModelIsThatOfTheFolder(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "i", `[{"text":"x"}]`, "")
-		p.all = session.NewSessions(session.Config{Store: p.store, Models: local{scripted{p.play}}})
-		p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/own"})
+		p := launch(t, peers.NewWorld(), "i", `[{"text":"x"}]`, "")
+		p.All = session.NewSessions(session.Config{Store: p.Store, Models: local{peers.Scripted{Script: p.Play, Listed: models}}})
+		p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/own"})
 		defer p.end()
 		c := p.connect(env)
 		c.hello()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 )
@@ -18,7 +19,7 @@ import (
 // H022: an id that a careless check takes for none names its request like any other.
 func TestAnyIdNamesTheRequestToCancel(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", hanging, "")
+		p := launch(t, peers.NewWorld(), "p", hanging, "")
 		defer p.end()
 		c := p.connect(env)
 		c.hello()
@@ -43,7 +44,7 @@ func TestAnyIdNamesTheRequestToCancel(t *testing.T) {
 // H042: a cancel that comes late names a turn that is over, and the prompt read behind it is not meant.
 func TestASecondCancelOfATurnLeavesTheNextPromptAlone(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "stop me", "steps": [{"repeat": {"times": 100, "steps": [{"call": {"name": "stay", "arguments": {}}}, {"finish": "tool_calls"}]}}]},
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "stop me", "steps": [{"repeat": {"times": 100, "steps": [{"call": {"name": "stay", "arguments": {}}}, {"finish": "tool_calls"}]}}]},
 			{"match": "next", "steps": [{"repeat": {"times": 100, "steps": [{"text": "done"}, {"finish": "stop"}]}}]}], "strict": false}`, "")
 		defer p.end()
 		c := p.connect(env)
@@ -69,7 +70,7 @@ func TestASecondCancelOfATurnLeavesTheNextPromptAlone(t *testing.T) {
 					lines += fmt.Sprintf(`{"kind":"request","request_id":%d,"method":%q,"params":%s}`+"\n", c.next, r[0], r[1])
 				}
 			}
-			c.raw(lines)
+			c.Send(lines)
 			if l := c.response(prompt); l.text("outcome") != "cancelled" {
 				t.Errorf("round %d: the prompt that was cancelled: %s", round, l.raw)
 			}
@@ -99,7 +100,7 @@ func terminals(lines []*line, turn string) (all []string) {
 // H047: a turn of 20 ms is cancelled at every half of a millisecond around its end.
 func TestACancelAtAnyMomentAgreesWithAnswerEventAndLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"steps": [{"repeat": {"times": 200, "steps": [{"text": "0123456789", "chunk": 1, "delayMs": 2}, {"finish": "stop"}]}}]}], "strict": false}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"steps": [{"repeat": {"times": 200, "steps": [{"text": "0123456789", "chunk": 1, "delayMs": 2}, {"finish": "stop"}]}}]}], "strict": false}`, "")
 		defer p.end()
 		c := p.connect(rindv2.Rind)
 		id := c.hello()
@@ -121,7 +122,7 @@ func TestACancelAtAnyMomentAgreesWithAnswerEventAndLog(t *testing.T) {
 		if outcomes["completed"] < 5 || outcomes["cancelled"] < 5 || len(outcomes) != 2 {
 			t.Errorf("the moments miss the end: %v", outcomes)
 		}
-		p.sound(id)
+		p.Sound(id)
 	})
 }
 
@@ -129,7 +130,7 @@ func TestACancelAtAnyMomentAgreesWithAnswerEventAndLog(t *testing.T) {
 func TestNoToolStartsOnceACancelIsAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var started atomic.Int32
-		work := &tool{session.ToolSpec{Name: "work", Description: "d", Kind: "think", Schema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+		work := &peers.Tool{Called: "work", Kind: "think", Does: func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			started.Add(1)
 			time.Sleep(time.Millisecond) // it does not listen
 			return session.ToolResult{Data: "done"}, nil
@@ -141,7 +142,7 @@ func TestNoToolStartsOnceACancelIsAnswered(t *testing.T) {
 			}
 			steps += `{"finish": "tool_calls"}, `
 		}
-		p := launchWith(t, newWorld(), "p", `{"turns": [{"steps": [`+strings.TrimSuffix(steps, ", ")+`]}], "strict": false}`, "", work)
+		p := launchWith(t, peers.NewWorld(), "p", `{"turns": [{"steps": [`+strings.TrimSuffix(steps, ", ")+`]}], "strict": false}`, "", work)
 		defer p.end()
 		c := p.connect(rindv2.Rind)
 		c.hello()
@@ -168,7 +169,7 @@ func TestNoToolStartsOnceACancelIsAnswered(t *testing.T) {
 // H049: an input that comes as the turn ends is taken and told to the model, or refused and nowhere.
 func TestAnInputAtTheEndOfATurnIsTakenWholeOrRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "also", "steps": [{"repeat": {"times": 200, "steps": [{"text": "that too"}, {"finish": "stop"}]}}]},
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "also", "steps": [{"repeat": {"times": 200, "steps": [{"text": "that too"}, {"finish": "stop"}]}}]},
 			{"steps": [{"repeat": {"times": 200, "steps": [{"text": "01234", "chunk": 1, "delayMs": 2}, {"finish": "stop"}]}}]}], "strict": false}`, "")
 		defer p.end()
 		c := p.connect(rindv2.Rind)
@@ -200,14 +201,14 @@ func TestAnInputAtTheEndOfATurnIsTakenWholeOrRefused(t *testing.T) {
 		if taken < 5 || refused < 5 {
 			t.Errorf("the moments miss the end: %d taken, %d refused", taken, refused)
 		}
-		p.sound(id)
+		p.Sound(id)
 	})
 }
 
 // H080: two people answer one approval in the same moment, and one of them once more.
 func TestOfTwoAnswersAtOnceOneCountsAndBothAreToldWhich(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"steps": [{"repeat": {"times": 100, "steps": [{"call": {"name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "on"}, {"finish": "stop"}]}}]}], "strict": false}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"steps": [{"repeat": {"times": 100, "steps": [{"call": {"name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "on"}, {"finish": "stop"}]}}]}], "strict": false}`, "")
 		defer p.end()
 		a, b := p.connect(env), p.connect(env)
 		id := a.hello()
@@ -265,14 +266,14 @@ func TestOfTwoAnswersAtOnceOneCountsAndBothAreToldWhich(t *testing.T) {
 		if n := p.tools.touched.Load(); n != ran {
 			t.Errorf("the tool ran %d times, it was allowed %d times", n, ran)
 		}
-		p.sound(id)
+		p.Sound(id)
 	})
 }
 
 // H034, H038: a turn that waits for its model, or for a person, holds up nothing that is read behind it.
 func TestWhatIsReadDuringATurnIsAnsweredAndTouchesItNot(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "silent", "steps": [{"text": "so far"}, {"hang": true}]}, {"match": "ask", "steps": [{"call": {"name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "done"}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "silent", "steps": [{"text": "so far"}, {"hang": true}]}, {"match": "ask", "steps": [{"call": {"name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "done"}]}]}`, "")
 		defer p.end()
 		c := p.connect(env)
 		id := c.hello()
@@ -292,7 +293,7 @@ func TestWhatIsReadDuringATurnIsAnsweredAndTouchesItNot(t *testing.T) {
 		if took := time.Since(began); took > 200*time.Millisecond {
 			t.Errorf("answered after %v", took)
 		}
-		if c.got()[len(c.got())-1].id == prompt {
+		if c.Got()[len(c.Got())-1].id == prompt {
 			t.Error("the turn has ended")
 		}
 		c.call("session/cancel", "")

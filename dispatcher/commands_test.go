@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -65,10 +66,10 @@ func TestCommandsOnTheWorkspace(t *testing.T) {
 		at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 		rules := &rulebook{[]session.Rule{{ID: 4, Tool: "bash", Pattern: "git commit *", Allow: true, Created: at}, {ID: 9, Tool: "bash", Pattern: "rm *", Created: at}}}
 		undo := &undoer{}
-		p := launch(t, newWorld(), "a", `[{"text":"ok"}]`, "")
+		p := launch(t, peers.NewWorld(), "a", `[{"text":"ok"}]`, "")
 		var trust error
 		p.d = dispatcher.New(dispatcher.Config{
-			Sessions: p.all, Workspace: "/w", Version: "0.0.0", Policy: rules, Undo: undo, Guide: shelf{}, DataRoot: "/home/u/.rind", Sandbox: "no sandbox",
+			Sessions: p.All, Workspace: "/w", Version: "0.0.0", Policy: rules, Undo: undo, Guide: shelf{}, DataRoot: "/home/u/.rind", Sandbox: "no sandbox",
 			Trust: func(string) ([]string, error) { return []string{".rind/settings.json"}, trust },
 		})
 		c := p.connect(env)
@@ -137,8 +138,8 @@ func TestCommandsOnTheWorkspace(t *testing.T) {
 func TestUndoIsAskedForASavedSessionAndRefusedDuringATurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		undo := &undoer{}
-		p := launch(t, newWorld(), "a", `{"turns":[{"match":"stay","steps":[{"hang":true}]},{"steps":[{"text":"ok"}]}]}`, "")
-		p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Undo: undo})
+		p := launch(t, peers.NewWorld(), "a", `{"turns":[{"match":"stay","steps":[{"hang":true}]},{"steps":[{"text":"ok"}]}]}`, "")
+		p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/w", Version: "0.0.0", Undo: undo})
 		c := p.connect(env)
 		c.hello()
 		c.call("session/prompt", `{"input":"hi"}`)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
 
@@ -20,7 +21,7 @@ const connectionBytes = 96 << 10
 // nothing at first. Each is told every durable event behind its cursor, in order, and is answered while the others are being told.
 func TestManyConnectionsAreToldTheSameAndCostLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := peers.NewWorld()
 		p := launch(t, w, "p", `{"turns": [{"steps": [{"repeat": {"times": 20, "steps": [
 			{"text": "some words that are told to everybody. ", "chunk": 5, "delayMs": 30}, {"call": {"name": "look"}}, {"finish": "tool_calls"}, {"text": "done"}, {"finish": "stop"}]}}]}]}`, "")
 		defer p.end()
@@ -35,7 +36,7 @@ func TestManyConnectionsAreToldTheSameAndCostLittle(t *testing.T) {
 		for i := range *connections {
 			c := p.connectDeaf(rindv2.Rind)
 			if i%10 != 9 {
-				close(c.read)
+				c.Hear()
 				all = append(all, c)
 			} else {
 				deaf = append(deaf, c)
@@ -57,18 +58,18 @@ func TestManyConnectionsAreToldTheSameAndCostLittle(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, c := range deaf {
-			close(c.read)
+			c.Hear()
 			c.ask("3", "ping", "")
 		}
 		synctest.Wait()
 		want := p.durables(id)
 		for _, c := range slices.Concat(all, deaf) {
-			got := cursors(c.got())
+			got := cursors(c.Got())
 			if behind := want[len(want)-len(got):]; len(got) < len(want)-7 || !slices.Equal(got, behind) {
 				t.Fatalf("a connection was told %v of %v", got, want)
 			}
 			for _, answer := range []string{"1", "2", "3"} {
-				if !slices.ContainsFunc(c.got(), func(l *line) bool { return l.id == answer && l.err == nil }) {
+				if !slices.ContainsFunc(c.Got(), func(l *line) bool { return l.id == answer && l.err == nil }) {
 					t.Fatalf("request %s has no answer", answer)
 				}
 			}

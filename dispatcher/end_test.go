@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
@@ -19,8 +20,8 @@ const hanging = `{"turns": [{"match": "p", "steps": [{"text": "partial"}, {"hang
 // endsWithShutdown checks that the end of the runtime is what ended the session's last turn.
 func endsWithShutdown(t *testing.T, p *process, id string) {
 	t.Helper()
-	p.sound(id)
-	es := p.entries(id)
+	p.Sound(id)
+	es := p.Entries(id)
 	last := es[len(es)-1]
 	if last.Kind != protocol.KindTurnCancelled || !strings.Contains(string(last.Event), `"reason":"Worker shutting down"`) {
 		t.Errorf("the log ends with %s", last.Event)
@@ -31,7 +32,7 @@ func TestShutdownIsAnsweredLastAfterWhatItEnds(t *testing.T) {
 	for _, input := range []string{"p", "s"} {
 		t.Run(input, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-				p := launch(t, newWorld(), "p", hanging, "")
+				p := launch(t, peers.NewWorld(), "p", hanging, "")
 				defer p.end()
 				c := p.connect(env)
 				id := c.hello()
@@ -47,10 +48,10 @@ func TestShutdownIsAnsweredLastAfterWhatItEnds(t *testing.T) {
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("the end took %v", took)
 				}
-				if err := <-c.served; err != nil { // without waiting for the end of the input
+				if err := <-c.Served; err != nil { // without waiting for the end of the input
 					t.Errorf("Serve: %v", err)
 				}
-				c.served <- nil
+				c.Served <- nil
 				lines := c.settle()
 				gapFree(t, lines)
 				if lines[len(lines)-1] != l {
@@ -75,7 +76,7 @@ func TestShutdownIsAnsweredLastAfterWhatItEnds(t *testing.T) {
 
 func TestRequestsReadAfterShutdownAreRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", hanging, "")
+		p := launch(t, peers.NewWorld(), "p", hanging, "")
 		defer p.end()
 		c := p.connectDeaf(env)
 		c.ask("1", "initialize", `{}`)
@@ -83,7 +84,7 @@ func TestRequestsReadAfterShutdownAreRefused(t *testing.T) {
 		c.ask("3", "ping", ``)
 		c.ask("4", "shutdown", ``)
 		c.settle() // all is read, nothing is written
-		close(c.read)
+		c.Hear()
 		for _, id := range []string{"3", "4"} {
 			if l := c.response(id); l.err == nil || l.err.Type != "ServerStopping" || l.err.Message != "Runtime is shutting down." {
 				t.Errorf("got %s", l.raw)
@@ -98,7 +99,7 @@ func TestRequestsReadAfterShutdownAreRefused(t *testing.T) {
 
 func TestShutdownWithoutWorkIsAnsweredAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", hanging, "")
+		p := launch(t, peers.NewWorld(), "p", hanging, "")
 		defer p.end()
 		c := p.connect(env)
 		began := time.Now()
@@ -113,14 +114,14 @@ func TestEndOfInputInATurnEndsTheTurnAndIsTold(t *testing.T) {
 	for _, input := range []string{"p", "s"} {
 		t.Run(input, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-				p := launch(t, newWorld(), "p", hanging, "")
+				p := launch(t, peers.NewWorld(), "p", hanging, "")
 				defer p.end()
 				c := p.connect(env)
 				id := c.hello()
 				prompt := c.send("session/prompt", `{"input":"`+input+`"}`)
 				c.settle()
 				if env == rindv2.Rind {
-					c.raw(`{"kind":"request","request_id":"half","method":"session/new"}`) // without its line end it is not executed
+					c.Send(`{"kind":"request","request_id":"half","method":"session/new"}`) // without its line end it is not executed
 				}
 				began := time.Now()
 				if err := c.hangUp(); err != nil {
@@ -129,7 +130,7 @@ func TestEndOfInputInATurnEndsTheTurnAndIsTold(t *testing.T) {
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("the end took %v", took)
 				}
-				lines := c.got()
+				lines := c.Got()
 				gapFree(t, lines)
 				last := lines[len(lines)-1]
 				if last.id != prompt || last.text("outcome") != "cancelled" || last.text("stop_reason") != "shutdown" {
@@ -145,7 +146,7 @@ func TestEndOfInputInATurnEndsTheTurnAndIsTold(t *testing.T) {
 func TestWhatWasReadBeforeTheEndIsAnswered(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		for _, last := range []string{"", "shutdown"} {
-			p := launch(t, newWorld(), "p", hanging, "")
+			p := launch(t, peers.NewWorld(), "p", hanging, "")
 			c := p.connect(env)
 			c.hello()
 			asked := map[string]string{}
@@ -154,14 +155,14 @@ func TestWhatWasReadBeforeTheEndIsAnswered(t *testing.T) {
 			}
 			if last != "" {
 				c.send(last, "")
-				<-c.served
-				c.served <- nil
+				<-c.Served
+				c.Served <- nil
 			} else if err := c.hangUp(); err != nil {
 				t.Errorf("Serve: %v", err)
 			}
 			c.settle()
 			answered := map[string]bool{}
-			for _, l := range c.got() {
+			for _, l := range c.Got() {
 				answered[l.id] = true
 			}
 			for id, m := range asked {
@@ -176,20 +177,20 @@ func TestWhatWasReadBeforeTheEndIsAnswered(t *testing.T) {
 
 func TestAShutdownIsNotTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "p", hanging, "")
+		p := launch(t, peers.NewWorld(), "p", hanging, "")
 		defer p.end()
 		c := p.connect(rindv2.JSONRPC)
 		c.hello()
 		prompt := c.send("session/prompt", `{"input":"p"}`)
 		c.settle()
-		c.raw(`{"jsonrpc":"2.0","id":"end","method":"shutdown"}` + "\n" + `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":"end"}}` + "\n")
+		c.Send(`{"jsonrpc":"2.0","id":"end","method":"shutdown"}` + "\n" + `{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":"end"}}` + "\n")
 		if l := c.response(`"end"`); l.err != nil || !strings.Contains(l.raw, `"result":{"ok":true}`) {
 			t.Errorf("shutdown was answered %s", l.raw)
 		}
-		if err := <-c.served; err != nil {
+		if err := <-c.Served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		c.served <- nil
+		c.Served <- nil
 		if lines := c.settle(); lines[len(lines)-1].id != `"end"` || c.response(prompt).text("outcome") != "cancelled" {
 			t.Errorf("the lines:\n%s", c.dump())
 		}
@@ -198,18 +199,18 @@ func TestAShutdownIsNotTakenBack(t *testing.T) {
 
 func TestClosedOutputEndsTheTurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", hanging, "")
+		p := launch(t, peers.NewWorld(), "p", hanging, "")
 		defer p.end()
 		c := p.connect(env)
 		id := c.hello()
 		c.send("session/prompt", `{"input":"p"}`)
 		c.settle()
-		_ = c.out.Close()
+		_ = c.Out.Close()
 		c.send("ping", "") // the next write finds it closed
 		select {
-		case <-c.served:
-			c.served <- nil
-		case <-time.After(patience):
+		case <-c.Served:
+			c.Served <- nil
+		case <-time.After(peers.Patience):
 			t.Fatal("Serve goes on without an output")
 		}
 		endsWithShutdown(t, p, id)
@@ -218,16 +219,16 @@ func TestClosedOutputEndsTheTurn(t *testing.T) {
 
 func TestClientThatNeverReadsDoesNotHoldUpTheEnd(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", hanging, "")
+		p := launch(t, peers.NewWorld(), "p", hanging, "")
 		defer p.end()
 		c := p.connectDeaf(env)
 		c.ask("1", "initialize", `{}`)
 		c.ask("2", "session/prompt", `{"input":"p"}`)
 		c.settle()
 		began := time.Now()
-		_ = c.in.Close()
-		err := <-c.served
-		c.served <- err
+		_ = c.In.Close()
+		err := <-c.Served
+		c.Served <- err
 		if err == nil {
 			t.Error("Serve says that all was written")
 		}
@@ -240,18 +241,18 @@ func TestClientThatNeverReadsDoesNotHoldUpTheEnd(t *testing.T) {
 
 func TestCancelRequestWithdrawsAPromptAndEndsOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "p", hanging, "")
+		p := launch(t, peers.NewWorld(), "p", hanging, "")
 		defer p.end()
 		c := p.connect(rindv2.JSONRPC)
 		c.hello()
 		c.ask(`"run"`, "session/prompt", `{"input":"p"}`)
 		c.ask(`"wait"`, "session/prompt", `{"input":"p"}`)
 		c.settle()
-		c.raw(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":"wait"}}` + "\n")
+		c.Send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":"wait"}}` + "\n")
 		if l := c.response(`"wait"`); l.text("outcome") != "cancelled" || !strings.Contains(l.raw, `"turn_id":""`) {
 			t.Errorf("got %s", l.raw)
 		}
-		c.raw(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":"run"}}` + "\n")
+		c.Send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":"run"}}` + "\n")
 		if l := c.response(`"run"`); l.text("outcome") != "cancelled" {
 			t.Errorf("got %s", l.raw)
 		}
@@ -260,7 +261,7 @@ func TestCancelRequestWithdrawsAPromptAndEndsOthers(t *testing.T) {
 
 func TestHeaderFramingIsFoundByItsFirstBytesAndAnsweredAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "p", `[{"text": "x"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "x"}]`, "")
 		defer p.end()
 		serverIn, in := io.Pipe()
 		out, serverOut := io.Pipe()

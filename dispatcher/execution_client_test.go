@@ -14,6 +14,7 @@ import (
 
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -43,15 +44,15 @@ func (leaky) Run(context.Context, *session.Execution) (string, error) {
 }
 
 // serving is a process whose store and providers are the test's.
-func serving(t failer, w *world, slow *slowToFind, mask func(string) string, more ...executions.Provider) *process {
+func serving(t peers.T, w *peers.World, slow *slowToFind, mask func(string) string, more ...executions.Provider) *process {
 	t.Helper()
 	p := launch(t, w, "a", `[{"text":"hi"}]`, "")
-	slow.Store, slow.let = p.store, make(chan struct{})
-	p.all = session.NewSessions(session.Config{Store: slow, Agent: &session.Loop{}, Models: scripted{p.play}, IDs: &w.ids})
-	p.all.SetExecutions(session.ExecutionOptions{Mask: mask})
+	slow.Store, slow.let = p.Store, make(chan struct{})
+	p.All = session.NewSessions(session.Config{Store: slow, Agent: &session.Loop{}, Models: peers.Scripted{Script: p.Play, Listed: models}, IDs: &w.IDs})
+	p.All.SetExecutions(session.ExecutionOptions{Mask: mask})
 	p.d = dispatcher.New(dispatcher.Config{
-		Sessions: p.all, Workspace: "/w", Version: "0.0.0", Executions: executions.New(executions.Config{
-			Sessions: p.all, Version: "0.0.0", Providers: append([]executions.Provider{executions.Script("0.0.0")}, more...),
+		Sessions: p.All, Workspace: "/w", Version: "0.0.0", Executions: executions.New(executions.Config{
+			Sessions: p.All, Version: "0.0.0", Providers: append([]executions.Provider{executions.Script("0.0.0")}, more...),
 		}),
 	})
 	return p
@@ -62,7 +63,7 @@ func serving(t failer, w *world, slow *slowToFind, mask func(string) string, mor
 func TestACancelledRequestForEventsFollowsNothingAndALateCancelChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowToFind{}
-		p := serving(t, newWorld(), slow, nil)
+		p := serving(t, peers.NewWorld(), slow, nil)
 		c := p.connect(rindv2.JSONRPC)
 		c.hello()
 		id := execute(c, made(c), "script", `{"steps":[{"delta":"a"},{"approval":{"title":"Go on?"}},{"delta":"b"}]}`)
@@ -73,7 +74,7 @@ func TestACancelledRequestForEventsFollowsNothingAndALateCancelChangesNothing(t 
 			t.Fatal(err)
 		}
 		cancel := func(request string) {
-			c.raw(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":` + request + `}}` + "\n")
+			c.Send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":` + request + `}}` + "\n")
 			synctest.Wait()
 		}
 		slow.held.Store(true)
@@ -93,20 +94,20 @@ func TestACancelledRequestForEventsFollowsNothingAndALateCancelChangesNothing(t 
 		if page := part(t, other.response(late)); !page.Following || len(page.Events) != len(events) {
 			t.Errorf("a page of %d events, following: %v", len(page.Events), page.Following)
 		}
-		other.raw(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":` + late + `}}` + "\n")
+		other.Send(`{"jsonrpc":"2.0","method":"$/cancel_request","params":{"id":` + late + `}}` + "\n")
 		synctest.Wait()
 
 		c.call("rind/action/respond", fmt.Sprintf(`{"execution_id":%q,"action_id":%q,"response":{"approved":true}}`, id, ask.ID))
 		other.await("end", ends(id))
 		synctest.Wait()
-		if got := followed(t, c.got(), id); len(got) != 0 {
+		if got := followed(t, c.Got(), id); len(got) != 0 {
 			t.Errorf("%d events were told to the one who had cancelled", len(got))
 		}
-		if got := followed(t, other.got(), id); len(got) != 4 || got[0].Type != "action.responded" {
+		if got := followed(t, other.Got(), id); len(got) != 4 || got[0].Type != "action.responded" {
 			t.Errorf("%d events were told to the one who cancelled late", len(got))
 		}
 		answers := 0
-		for _, l := range c.got() {
+		for _, l := range c.Got() {
 			if l.id == taken {
 				answers++
 			}
@@ -124,7 +125,7 @@ func TestSecretsInAProvidersErrorAreMaskedOnLines(t *testing.T) {
 		const secret, masked = "sk-abcdef0123456789", "upstream said 401 for key [hidden]"
 		slow := &slowToFind{}
 		manifest := portable.NewManifest("leaky", "Leaky", "1", "embedded", "parallel", map[string]string{})
-		p := serving(t, newWorld(), slow, func(s string) string { return strings.ReplaceAll(s, secret, "[hidden]") }, executions.Provider{Manifest: manifest, Runner: leaky{}})
+		p := serving(t, peers.NewWorld(), slow, func(s string) string { return strings.ReplaceAll(s, secret, "[hidden]") }, executions.Provider{Manifest: manifest, Runner: leaky{}})
 		c := p.connect(env)
 		c.hello()
 		conv := made(c)
@@ -141,12 +142,12 @@ func TestSecretsInAProvidersErrorAreMaskedOnLines(t *testing.T) {
 		if last := events[len(events)-1]; x.State != "failed" || x.Error == nil || x.Error.Message != masked || last.Type != "run.failed" || !strings.Contains(string(last.Data), masked) {
 			t.Errorf("%s with %+v, told as %s", x.State, x.Error, last.Data)
 		}
-		for _, l := range c.got() {
+		for _, l := range c.Got() {
 			if strings.Contains(l.raw, secret) {
 				t.Errorf("told: %s", l.raw)
 			}
 		}
-		for _, e := range p.entries(sid) {
+		for _, e := range p.Entries(sid) {
 			if strings.Contains(string(e.Event)+string(e.More), secret) {
 				t.Errorf("in the log: %s %s", e.Event, e.More)
 			}
@@ -159,9 +160,9 @@ func TestSecretsInAProvidersErrorAreMaskedOnLines(t *testing.T) {
 // comes to hold the conversation; opening and reading it starts nothing.
 func TestWhatAProcessLeftInLineIsStartedByTheEditorsNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := peers.NewWorld()
 		a := executing(t, w, "a")
-		a.all.SetExecutions(session.ExecutionOptions{Running: 1})
+		a.All.SetExecutions(session.ExecutionOptions{Running: 1})
 		c := a.connect(rindv2.Rind)
 		c.hello()
 		conv := made(c)
@@ -184,7 +185,7 @@ func TestWhatAProcessLeftInLineIsStartedByTheEditorsNext(t *testing.T) {
 		fresh := execute(d, conv, "agent", `{}`)
 		time.Sleep(time.Second) // of the bubble: all of them have ended
 		var began []string
-		for _, e := range b.entries(d.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id")) {
+		for _, e := range b.Entries(d.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id")) {
 			if id := "exec_" + string(e.Turn); e.Kind == protocol.KindTurnStarted && (id == ids[0] || id == ids[2] || id == fresh) {
 				began = append(began, id)
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
@@ -18,31 +19,31 @@ import (
 )
 
 // executing is launch with providers of executions.
-func executing(t failer, w *world, instance string) *process {
+func executing(t peers.T, w *peers.World, instance string) *process {
 	t.Helper()
 	p := launch(t, w, instance, `[{"text":"hi"}]`, "")
-	commands := executions.New(executions.Config{Sessions: p.all, Version: "0.0.0", Providers: []executions.Provider{
+	commands := executions.New(executions.Config{Sessions: p.All, Version: "0.0.0", Providers: []executions.Provider{
 		executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0"), executions.Fixture("0.0.0"),
 	}})
 	commands.Adopt(time.Hour)
-	p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Executions: commands})
+	p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/w", Version: "0.0.0", Executions: commands})
 	return p
 }
 
 // made makes a conversation and returns its id.
 func made(c *client) string {
-	c.t.Helper()
+	c.T.Helper()
 	var r struct{ Conversation portable.Conversation }
 	l := c.call("rind/conversation/create", "")
 	if err := json.Unmarshal(l.result, &r); err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	return r.Conversation.ID
 }
 
 // execute starts an execution and returns its id.
 func execute(c *client, conversation, provider, config string) string {
-	c.t.Helper()
+	c.T.Helper()
 	return c.call("rind/execution/start", fmt.Sprintf(`{"conversationId":%q,"providerId":%q,"input":"in","config":%s}`, conversation, provider, config)).text("id")
 }
 
@@ -52,7 +53,7 @@ type eventPage struct {
 	Following  bool
 }
 
-func part(t failer, l *line) eventPage {
+func part(t peers.T, l *line) eventPage {
 	t.Helper()
 	var p eventPage
 	if l.err != nil || json.Unmarshal(l.result, &p) != nil {
@@ -62,7 +63,7 @@ func part(t failer, l *line) eventPage {
 }
 
 // followed are the events that lines told of an execution.
-func followed(t failer, lines []*line, id string) []portable.Event {
+func followed(t peers.T, lines []*line, id string) []portable.Event {
 	t.Helper()
 	var out []portable.Event
 	for _, l := range lines {
@@ -87,7 +88,7 @@ func ends(id string) func(*line) bool {
 // N18: a follow is the page, then each event behind it once, whatever the place it begins at.
 func TestAFollowHasNoGapAndNoRepeatFromAnyPlace(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(env)
 		c.hello()
 		id := execute(c, made(c), "script", `{"steps":[{"delta":"a"},{"sleepMs":50},{"delta":"b"},{"sleepMs":50},{"approval":{"title":"Go on?"}},{"delta":"c"},{"artifact":{"id":"x","name":"n","mediaType":"text/plain"}},{"delta":"d"}]}`)
@@ -115,7 +116,7 @@ func TestAFollowHasNoGapAndNoRepeatFromAnyPlace(t *testing.T) {
 		for name, o := range others {
 			var after, limit int
 			_, _ = fmt.Sscan(name, &after, &limit)
-			lines := o.got()
+			lines := o.Got()
 			at := place(lines, func(l *line) bool { return l.id == "2" })
 			if got := followed(t, lines[:at], id); len(got) > 0 {
 				t.Errorf("%s: %d events before the answer", name, len(got))
@@ -137,7 +138,7 @@ func TestAFollowHasNoGapAndNoRepeatFromAnyPlace(t *testing.T) {
 
 func TestAFollowIsEndedAndReplaced(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(env)
 		c.hello()
 		id := execute(c, made(c), "script", `{"steps":[{"delta":"a"},{"sleepMs":100},{"delta":"b"},{"sleepMs":100},{"delta":"c"}]}`)
@@ -150,14 +151,14 @@ func TestAFollowIsEndedAndReplaced(t *testing.T) {
 		ask(`,"after":3,"limit":1`)     // ends
 		time.Sleep(150 * time.Millisecond)
 		synctest.Wait()
-		if got := followed(t, c.got(), id); len(got) != 0 {
+		if got := followed(t, c.Got(), id); len(got) != 0 {
 			t.Errorf("%d events were told after the end of the follow", len(got))
 		}
 		ask(`,"after":3,"limit":1,"follow":true`)
 		c.await("end", ends(id))
 		synctest.Wait()
 		seen := map[int64]int{}
-		for _, e := range followed(t, c.got(), id) {
+		for _, e := range followed(t, c.Got(), id) {
 			seen[e.Sequence]++
 		}
 		for n, times := range seen {
@@ -177,7 +178,7 @@ func TestAFollowIsEndedAndReplaced(t *testing.T) {
 // A follower that does not read costs a cursor: the run ends, others are told, and it is told everything afterwards, piece by piece.
 func TestAFollowerThatDoesNotReadHoldsUpNobodyAndMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(rindv2.Rind)
 		c.hello()
 		steps := strings.Repeat(fmt.Sprintf(`{"delta":%q},`, strings.Repeat("x", 1000)), 2000)
@@ -194,21 +195,21 @@ func TestAFollowerThatDoesNotReadHoldsUpNobodyAndMissesNothing(t *testing.T) {
 		}
 		c.call("rind/action/respond", fmt.Sprintf(`{"execution_id":%q,"action_id":%q,"response":{"approved":true}}`, id, ask.ID))
 		c.await("end", ends(id))
-		close(deaf.read)
+		deaf.Hear()
 		deaf.await("end", ends(id))
 		synctest.Wait()
-		want, got := followed(t, c.got(), id), followed(t, deaf.got(), id)
+		want, got := followed(t, c.Got(), id), followed(t, deaf.Got(), id)
 		if n := len(got); n < 2000 || !reflect.DeepEqual(got[n-2000:], want[len(want)-2000:]) {
 			t.Errorf("the one that did not read was told %d events, the other %d", len(got), len(want))
 		}
-		gapFree(t, deaf.got())
+		gapFree(t, deaf.Got())
 		p.end()
 	})
 }
 
 func TestAPageOfEventsEndsAtItsBytesAndIsReadOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(rindv2.Rind)
 		c.hello()
 		steps := strings.Repeat(fmt.Sprintf(`{"delta":%q},`, strings.Repeat("y", 1<<20)), 9)
@@ -238,7 +239,7 @@ func TestAPageOfEventsEndsAtItsBytesAndIsReadOn(t *testing.T) {
 			t.Fatalf("a page of %d events, following: %v", len(first.Events), first.Following)
 		}
 		c.await("end", ends(id))
-		if told := append(first.Events, followed(t, c.got(), id)...); !reflect.DeepEqual(told, all) {
+		if told := append(first.Events, followed(t, c.Got(), id)...); !reflect.DeepEqual(told, all) {
 			t.Errorf("%d events were told, %d there are", len(told), len(all))
 		}
 		p.end()
@@ -248,7 +249,7 @@ func TestAPageOfEventsEndsAtItsBytesAndIsReadOn(t *testing.T) {
 // Two answers on their way together: the one that was sent first counts. Starts stand in line as they were sent.
 func TestExecutionsCancelsAndAnswersTakeEffectInReadingOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(env)
 		c.hello()
 		conv := made(c)
@@ -282,7 +283,7 @@ func TestExecutionsCancelsAndAnswersTakeEffectInReadingOrder(t *testing.T) {
 		}
 		synctest.Wait()
 		var order []string
-		for _, e := range p.entries(c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id")) {
+		for _, e := range p.Entries(c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id")) {
 			if e.Kind == protocol.KindTurnAccepted {
 				order = append(order, string(e.Turn))
 			}
@@ -300,7 +301,7 @@ func TestExecutionsCancelsAndAnswersTakeEffectInReadingOrder(t *testing.T) {
 // A prompt's answer comes after everything that a follower of its turn is told.
 func TestNothingOfATurnThatIsFollowedComesBehindTheAnswerToItsPrompt(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(env)
 		sid := c.hello()
 		other := p.connect(env)
@@ -311,7 +312,7 @@ func TestNothingOfATurnThatIsFollowedComesBehindTheAnswerToItsPrompt(t *testing.
 		c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":"exec_%s","follow":true}`, turn))
 		c.response(done)
 		synctest.Wait()
-		lines := c.got()
+		lines := c.Got()
 		at := place(lines, func(l *line) bool { return l.id == done })
 		if late := followed(t, lines[at:], "exec_"+turn); len(late) > 0 && place(lines, func(l *line) bool { return l.id == "3" }) < at {
 			t.Errorf("%d events of the turn behind the answer to its prompt", len(late))
@@ -322,7 +323,7 @@ func TestNothingOfATurnThatIsFollowedComesBehindTheAnswerToItsPrompt(t *testing.
 
 func TestAnExecutionMakesADraftASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(rindv2.Rind)
 		sid := c.hello()
 		var r struct{ Conversation portable.Conversation }
@@ -332,7 +333,7 @@ func TestAnExecutionMakesADraftASession(t *testing.T) {
 		if again := c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, r.Conversation.ID)); again.text("session_id") != sid {
 			t.Errorf("read by its conversation: %s", again.raw)
 		}
-		if _, err := p.store.Session(t.Context(), "x"); err == nil {
+		if _, err := p.Store.Session(t.Context(), "x"); err == nil {
 			t.Error("an unknown session is there")
 		}
 		id := execute(c, r.Conversation.ID, "mock", `{"delayMs":0}`)
@@ -340,7 +341,7 @@ func TestAnExecutionMakesADraftASession(t *testing.T) {
 		if state := c.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id)).text("state"); state != "succeeded" {
 			t.Errorf("the execution is %s", state)
 		}
-		p.sound(sid)
+		p.Sound(sid)
 		c.refused("rind/conversation/read", `{}`, "InvalidRequest", "conversation_id must be a non-empty string")
 		c.refused("rind/conversation/read", `{"conversation_id":"a","session_id":"b"}`, "InvalidRequest", "conversation_id and session_id exclude each other")
 		p.end()
@@ -349,7 +350,7 @@ func TestAnExecutionMakesADraftASession(t *testing.T) {
 
 func TestASessionIsNotDeletedUnderARunningExecution(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(rindv2.Rind)
 		c.hello()
 		conv := made(c)
@@ -369,7 +370,7 @@ func TestASessionIsNotDeletedUnderARunningExecution(t *testing.T) {
 
 func TestTheDescriptionOfTheRuntimeAndItsObjectsAreOfTheSchema(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := executing(t, newWorld(), "a")
+		p := executing(t, peers.NewWorld(), "a")
 		c := p.connect(rindv2.Rind)
 		c.hello()
 		var v any
@@ -407,7 +408,7 @@ func tags(v any) (out []string) {
 // A session another process works in is watched like one's own.
 func TestAnExecutionOfAnotherProcessIsFollowedAnsweredAndCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := peers.NewWorld()
 		a, b := executing(t, w, "a"), executing(t, w, "b")
 		c, d := a.connect(rindv2.Rind), b.connect(rindv2.JSONRPC)
 		c.hello()
@@ -430,7 +431,7 @@ func TestAnExecutionOfAnotherProcessIsFollowedAnsweredAndCancelled(t *testing.T)
 			t.Errorf("start in the other process: %s", l.raw)
 		}
 		time.Sleep(time.Second) // of the bubble: everything has ended
-		if err := testkit.SoundLog(a.entries(c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id"))); err != nil {
+		if err := testkit.SoundLog(a.Entries(c.call("rind/conversation/read", fmt.Sprintf(`{"conversation_id":%q}`, conv)).text("session_id"))); err != nil {
 			t.Error(err)
 		}
 		b.end()

@@ -1,34 +1,26 @@
 package dispatcher_test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/rind-dev/rind/dispatcher"
-	"github.com/rind-dev/rind/internal/testkit"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
-	"github.com/rind-dev/rind/session/store/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// patience is how long a test waits for what must come, in the time of its bubble: nothing real passes.
-const patience = 30 * time.Second
 
 var envelopes = map[string]rindv2.Envelope{"rind": rindv2.Rind, "jsonrpc": rindv2.JSONRPC}
 
@@ -42,142 +34,67 @@ func onBoth(t *testing.T, f func(t *testing.T, env rindv2.Envelope)) {
 	}
 }
 
-// scripted makes a script the only model, under two names.
-type scripted struct{ *script.Script }
-
-func (m scripted) Default() session.Selection {
-	return session.Selection{Provider: "play", Model: "m-1", Mode: "ask"}
-}
-
-func (m scripted) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m.Script, Info: session.ModelInfo{Provider: "play", ID: sel.Model, Window: 100_000}}, nil
-}
-
-func (m scripted) List(_ context.Context, refresh bool) ([]session.ModelInfo, string, error) {
-	if refresh {
-		time.Sleep(50 * time.Millisecond) // as one that is asked over the network; bubbles have clocks of their own
-	}
-	return []session.ModelInfo{{Provider: "play", ID: "m-2", Name: "Second", API: "script"}, {Provider: "play", ID: "m-1", Name: "First", API: "script", Window: 100_000}}, "", nil
+// models are what the script's provider lists.
+var models = []session.ModelInfo{
+	{Provider: "play", ID: "m-2", Name: "Second", API: "script"}, {Provider: "play", ID: "m-1", Name: "First", API: "script", Window: 100_000},
 }
 
 // tools are what scripts may call: look reads, touch needs consent and counts, ask asks a person, stay runs until it is cancelled.
 type tools struct{ touched atomic.Int32 }
 
-type tool struct {
-	spec session.ToolSpec
-	run  func(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error)
-}
-
-func (t *tool) Spec() session.ToolSpec { return t.spec }
-func (t *tool) Run(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error) {
-	return t.run(ctx, c, p)
-}
-
 func (ts *tools) all() []session.Tool {
-	object := json.RawMessage(`{"type":"object"}`)
 	return []session.Tool{
-		&tool{session.ToolSpec{Name: "look", Description: "d", Kind: "read", ReadOnly: true, Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+		&peers.Tool{Called: "look", Kind: "read", Reads: true, Does: func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			return session.ToolResult{Data: "seen"}, nil
 		}},
-		&tool{session.ToolSpec{Name: "touch", Description: "d", Kind: "edit", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+		&peers.Tool{Called: "touch", Kind: "edit", Does: func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			return session.ToolResult{Data: fmt.Sprintf("touched %d", ts.touched.Add(1))}, nil
 		}},
-		&tool{session.ToolSpec{Name: "ask", Description: "d", Kind: "think", Schema: object}, func(ctx context.Context, _ session.ToolCall, p session.Progress) (session.ToolResult, error) {
-			a, err := p.Ask(ctx, "Which colour?", []protocol.Choice{{Label: "red (Recommended)", Description: "warm"}, {Label: "blue", Description: "cold"}})
-			return session.ToolResult{Data: map[string]string{"answer": a}}, err
-		}},
-		&tool{session.ToolSpec{Name: "stay", Description: "d", Kind: "think", Schema: object}, func(ctx context.Context, _ session.ToolCall, _ session.Progress) (session.ToolResult, error) {
-			<-ctx.Done()
-			return session.ToolResult{}, context.Cause(ctx)
-		}},
+		peers.Asks("ask", protocol.Choice{Label: "red (Recommended)", Description: "warm"}, protocol.Choice{Label: "blue", Description: "cold"}),
+		peers.Stays(),
 	}
 }
 
-// failer is what a test or one round of a property test fails with.
-type failer interface {
-	Helper()
-	Errorf(format string, args ...any)
-	Fatalf(format string, args ...any)
-	Fatal(args ...any)
-}
-
-// world is what the processes of a test share: the stored sessions, and identifiers that grow, so that sorted lists are the same in every run.
-type world struct {
-	*memory.Backing
-	ids testkit.IDs
-}
-
-func newWorld() *world { return &world{Backing: memory.NewBacking()} }
-
 // process is one process of the runtime: sessions, a dispatcher and its connections, over a store others may share.
 type process struct {
-	t       failer
-	play    *script.Script
+	*peers.Process
 	tools   *tools
 	shell   *shell // of a stage
-	store   *memory.Store
-	all     *session.Sessions
 	d       *dispatcher.RuntimeDispatcher
 	clients []*client
 }
 
 // launch starts a process; id names its --session.
-func launch(t failer, w *world, instance, text string, id session.SessionID) *process {
+func launch(t peers.T, w *peers.World, instance, text string, id session.SessionID) *process {
 	t.Helper()
 	return launchWith(t, w, instance, text, id)
 }
 
 // launchWith is launch with further tools.
-func launchWith(t failer, w *world, instance, text string, id session.SessionID, more ...session.Tool) *process {
+func launchWith(t peers.T, w *peers.World, instance, text string, id session.SessionID, more ...session.Tool) *process {
 	t.Helper()
-	p := &process{t: t, play: script.Must(text), tools: &tools{}, store: w.Open(instance)}
-	models := scripted{p.play}
-	loop, err := session.NewLoop(session.Loop{Models: models, Tools: append(p.tools.all(), more...)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, IDs: &w.ids})
-	p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Session: id})
+	p := &process{tools: &tools{}}
+	p.Process = w.Launch(t, instance, script.Must(text), peers.Setting{Listed: models, Loop: func(*peers.Process) session.Loop {
+		return session.Loop{Tools: append(p.tools.all(), more...)}
+	}})
+	p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/w", Version: "0.0.0", Session: id})
 	return p
 }
 
 // end closes the connections as a client does that goes away, and waits for what that ends.
 func (p *process) end() {
-	p.t.Helper()
+	p.T.Helper()
 	for _, c := range p.clients {
 		c.hangUp()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := p.all.Shutdown(ctx); err != nil {
-		p.t.Errorf("end of the process: %v", err)
-	}
-	_ = p.store.Close()
+	p.End()
 }
 
 // kill is kill -9: nothing under way is stored. Its goroutines are ended so that the bubble can.
 func (p *process) kill() {
-	p.t.Helper()
-	p.store.Kill()
+	p.T.Helper()
+	p.Store.Kill()
 	p.end()
-}
-
-// entries reads the whole log of a session.
-func (p *process) entries(id string) []session.Entry {
-	p.t.Helper()
-	es, err := p.store.Read(context.Background(), session.SessionID(id), 0, 1<<20, protocol.ViewAll)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	return es
-}
-
-// sound checks the log of a session whose turns have ended.
-func (p *process) sound(id string) {
-	p.t.Helper()
-	if err := testkit.SoundLog(p.entries(id)); err != nil {
-		p.t.Errorf("log of %s: %v", id, err)
-	}
 }
 
 // line is a line of the server, read from either envelope into the words of rind v2.
@@ -221,7 +138,7 @@ func (l *line) text(field string) string {
 }
 
 // listOf is a list of strings of a result.
-func listOf(t failer, l *line, field string) []string {
+func listOf(t peers.T, l *line, field string) []string {
 	t.Helper()
 	m := map[string]json.RawMessage{}
 	var list []string
@@ -321,88 +238,34 @@ func readLine(env rindv2.Envelope, b []byte) (*line, error) {
 	return l, nil
 }
 
-// client is one connection. What the server writes is gathered by a goroutine that ends with the connection.
+// client is one connection.
 type client struct {
-	t    failer
+	*peers.Wire[*line]
 	p    *process
 	env  rindv2.Envelope
-	in   *io.PipeWriter
-	out  *io.PipeReader
-	read chan struct{} // closed: the client reads
 	next int
-	gone bool
-
-	served chan error
-	ended  chan struct{} // the output has ended
-
-	mu      sync.Mutex
-	lines   []*line
-	changed chan struct{}
 }
 
 // connect opens a connection that reads what it is told.
-func (p *process) connect(env rindv2.Envelope) *client {
-	c := p.connectDeaf(env)
-	close(c.read)
-	return c
-}
+func (p *process) connect(env rindv2.Envelope) *client { return p.dial(env, false) }
 
-// connectDeaf opens a connection that reads nothing until its read is closed.
-func (p *process) connectDeaf(env rindv2.Envelope) *client {
-	p.t.Helper()
-	c := &client{t: p.t, p: p, env: env, read: make(chan struct{}), served: make(chan error, 1), ended: make(chan struct{}), changed: make(chan struct{})}
-	serverIn, in := io.Pipe()
-	out, serverOut := io.Pipe()
-	c.in, c.out = in, out
-	go func() {
-		err := p.d.Serve(context.Background(), serverIn, serverOut, dispatcher.Options{})
-		_ = serverIn.Close()
-		_ = serverOut.Close()
-		c.served <- err
-	}()
-	go c.gather()
+// connectDeaf opens a connection that reads nothing until it is to Hear.
+func (p *process) connectDeaf(env rindv2.Envelope) *client { return p.dial(env, true) }
+
+func (p *process) dial(env rindv2.Envelope, deaf bool) *client {
+	p.T.Helper()
+	serve := func(in io.Reader, out io.Writer) error {
+		return p.d.Serve(context.Background(), in, out, dispatcher.Options{})
+	}
+	c := &client{p: p, env: env, Wire: peers.Dial(p.T, serve, func(b []byte) (*line, error) { return readLine(env, b) }, deaf)}
 	p.clients = append(p.clients, c)
 	return c
-}
-
-func (c *client) gather() {
-	defer close(c.ended)
-	<-c.read
-	r := bufio.NewReader(c.out)
-	for {
-		b, err := r.ReadBytes('\n')
-		if err != nil {
-			return
-		}
-		l, err := readLine(c.env, bytes.TrimSuffix(b, []byte("\n")))
-		if err != nil {
-			c.t.Errorf("line of the server: %v", err)
-			continue
-		}
-		c.mu.Lock()
-		c.lines = append(c.lines, l)
-		close(c.changed)
-		c.changed = make(chan struct{})
-		c.mu.Unlock()
-	}
-}
-
-// got is what the server has written so far.
-func (c *client) got() []*line {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return append([]*line(nil), c.lines...)
 }
 
 // settle waits until nothing moves any more, without letting time pass, and returns everything written so far.
 func (c *client) settle() []*line {
 	synctest.Wait()
-	return c.got()
-}
-
-// raw sends bytes as they are. They may go nowhere, when the connection has ended.
-func (c *client) raw(text string) {
-	_, _ = io.WriteString(c.in, text)
+	return c.Got()
 }
 
 // ask sends a request with an id given as JSON.
@@ -411,14 +274,14 @@ func (c *client) ask(id, method, params string) {
 		params = "{}"
 	}
 	if c.env == rindv2.JSONRPC && method == rindv2.MethodAuthPrompt { // an answer to a request of ours
-		c.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, params))
+		c.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, params))
 		return
 	}
 	if c.env == rindv2.JSONRPC {
-		c.raw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params))
+		c.Send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`+"\n", id, method, params))
 		return
 	}
-	c.raw(fmt.Sprintf(`{"kind":"request","request_id":%s,"method":%q,"params":%s}`+"\n", id, method, params))
+	c.Send(fmt.Sprintf(`{"kind":"request","request_id":%s,"method":%q,"params":%s}`+"\n", id, method, params))
 }
 
 // send sends a request and returns its id.
@@ -431,28 +294,17 @@ func (c *client) send(method, params string) string {
 
 // await returns the first line that matches, waiting for it.
 func (c *client) await(what string, match func(*line) bool) *line {
-	c.t.Helper()
-	late := time.After(patience)
-	for seen := 0; ; {
-		c.mu.Lock()
-		lines, changed := c.lines, c.changed
-		c.mu.Unlock()
-		for ; seen < len(lines); seen++ {
-			if match(lines[seen]) {
-				return lines[seen]
-			}
-		}
-		select {
-		case <-changed:
-		case <-late:
-			c.t.Fatalf("%s did not come; lines:\n%s", what, c.dump())
-		}
+	c.T.Helper()
+	at, ok := c.Find(0, match)
+	if !ok {
+		c.T.Fatalf("%s did not come; lines:\n%s", what, c.dump())
 	}
+	return c.Got()[at]
 }
 
 func (c *client) dump() string {
 	var b strings.Builder
-	for _, l := range c.got() {
+	for _, l := range c.Got() {
 		b.WriteString(l.raw)
 		b.WriteByte('\n')
 	}
@@ -461,64 +313,43 @@ func (c *client) dump() string {
 
 // response waits for the answer to a request.
 func (c *client) response(id string) *line {
-	c.t.Helper()
+	c.T.Helper()
 	return c.await("answer to "+id, func(l *line) bool { return l.id == id })
 }
 
 // event waits for the first event of a type.
 func (c *client) event(name string) *line {
-	c.t.Helper()
+	c.T.Helper()
 	return c.await("event "+name, func(l *line) bool { return l.has(name) })
 }
 
 // call sends a request and returns its result; an error fails the test.
 func (c *client) call(method, params string) *line {
-	c.t.Helper()
+	c.T.Helper()
 	l := c.response(c.send(method, params))
 	if l.err != nil {
-		c.t.Fatalf("%s %s: %+v", method, params, *l.err)
+		c.T.Fatalf("%s %s: %+v", method, params, *l.err)
 	}
 	return l
 }
 
 // refused sends a request that must fail, and checks how.
 func (c *client) refused(method, params, kind, message string) {
-	c.t.Helper()
+	c.T.Helper()
 	l := c.response(c.send(method, params))
 	if l.err == nil || l.err.Type != kind || l.err.Message != message {
-		c.t.Errorf("%s %s: got %s, want %s %q", method, params, l.raw, kind, message)
+		c.T.Errorf("%s %s: got %s, want %s %q", method, params, l.raw, kind, message)
 	}
 }
 
 // hello initializes a connection of a newer client and returns its session.
 func (c *client) hello() string {
-	c.t.Helper()
+	c.T.Helper()
 	return c.call("initialize", `{"client_capabilities":["rind/approvals"]}`).text("session_id")
 }
 
 // hangUp closes the input, waits for the end of Serve and returns its error.
-func (c *client) hangUp() error {
-	c.t.Helper()
-	if c.gone {
-		return nil
-	}
-	c.gone = true
-	_ = c.in.Close()
-	select {
-	case <-c.read:
-	default:
-		_ = c.out.Close() // nobody will ever read
-		close(c.read)
-	}
-	select {
-	case err := <-c.served:
-		<-c.ended
-		return err
-	case <-time.After(patience):
-		c.t.Fatal("Serve did not return after the end of its input")
-		return nil
-	}
-}
+func (c *client) hangUp() error { return c.HangUp() }
 
 // events are the event lines among lines.
 func events(lines []*line) []*line {
@@ -532,7 +363,7 @@ func events(lines []*line) []*line {
 }
 
 // gapFree checks that the sequence of a connection counts from 1.
-func gapFree(t failer, lines []*line) {
+func gapFree(t peers.T, lines []*line) {
 	t.Helper()
 	for i, l := range events(lines) {
 		if l.seq != int64(i+1) {

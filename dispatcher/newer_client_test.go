@@ -6,13 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
 
 func TestNewerClientNamesItsSessionAndTurnEverywhere(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "half"}, {"hang": true}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "half"}, {"hang": true}]}]}`, "")
 		defer p.end()
 		c := p.connect(env)
 		id := c.hello()
@@ -33,7 +34,7 @@ func TestNewerClientNamesItsSessionAndTurnEverywhere(t *testing.T) {
 
 func TestNewerClientTakesTheSessionOfInitializeOrMakesOne(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "x"}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "x"}]}]}`, "")
 		defer p.end()
 		c := p.connect(env)
 		id := c.hello()
@@ -59,7 +60,7 @@ func TestNewerClientTakesTheSessionOfInitializeOrMakesOne(t *testing.T) {
 
 func TestNewerClientSubscribesReplaysAndChoosesModelsByProvider(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `[{"text": "so far"}, {"gate": "go"}, {"text": ", and on"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "so far"}, {"gate": "go"}, {"text": ", and on"}]`, "")
 		defer p.end()
 		a, b := p.connect(env), p.connect(env)
 		id := a.hello()
@@ -92,7 +93,7 @@ func TestNewerClientSubscribesReplaysAndChoosesModelsByProvider(t *testing.T) {
 		if set.text("applies") != "next_turn" || set.text("model_id") != "m-2" || set.text("provider_id") != "play" {
 			t.Errorf("got %s", set.raw)
 		}
-		p.play.Open("go")
+		p.Play.Open("go")
 		turn := a.response(prompt).text("turn_id")
 		if got := view.Live.Text + told(b.settle(), turn); got != "so far, and on" {
 			t.Errorf("the snapshot and what followed it say %q", got)
@@ -113,7 +114,7 @@ func TestNewerClientSubscribesReplaysAndChoosesModelsByProvider(t *testing.T) {
 
 func TestNewerClientsOneShotHasAnAnswerOrAnError(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "good", "steps": [{"text": "The answer."}]}, {"match": "bad", "steps": [{"fail": {"fault": "auth", "status": 401, "message": "The key is not valid."}}]},
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "good", "steps": [{"text": "The answer."}]}, {"match": "bad", "steps": [{"fail": {"fault": "auth", "status": 401, "message": "The key is not valid."}}]},
 			{"match": "hang", "steps": [{"hang": true}]}]}`, "")
 		defer p.end()
 		c := p.connect(env)
@@ -138,7 +139,7 @@ func TestNewerClientsOneShotHasAnAnswerOrAnError(t *testing.T) {
 
 func TestNewerClientSeesTurnsItDidNotStartAndEventsOfNoTurn(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "touch", "steps": [{"call": {"id": "c1", "name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "x"}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "touch", "steps": [{"call": {"id": "c1", "name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "x"}]}]}`, "")
 		defer p.end()
 		a, b := p.connect(env), p.connect(env)
 		id := a.hello()
@@ -169,7 +170,7 @@ func TestNewerClientSeesTurnsItDidNotStartAndEventsOfNoTurn(t *testing.T) {
 func TestNewerClientFollowsTasksByTheirOwnCursor(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		jobs := &testkit.Jobs{Kind: "think", Started: make(chan *testkit.Job, 1)}
-		w := newWorld()
+		w := peers.NewWorld()
 		p := launchWith(t, w, "p", `{"turns": [{"match": "start", "steps": [{"call": {"name": "bg", "arguments": {"command": "make"}}}, {"finish": "tool_calls"}, {"text": "started"}]}, {"steps": [{"text": "told"}]}]}`, "", jobs)
 		defer p.end()
 		c := p.connect(env)

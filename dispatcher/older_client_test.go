@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -26,7 +27,7 @@ func older(t *testing.T, script string, f func(t *testing.T, c *client, hello *l
 func olderWith(t *testing.T, script string, more []session.Tool, f func(t *testing.T, c *client, hello *line)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		p := launchWith(t, newWorld(), "p", script, "", more...)
+		p := launchWith(t, peers.NewWorld(), "p", script, "", more...)
 		defer p.end()
 		c := p.connect(rindv2.Rind)
 		f(t, c, c.call("initialize", `{}`))
@@ -49,12 +50,12 @@ func olderWith(t *testing.T, script string, more []session.Tool, f func(t *testi
 				t.Errorf("sequence of %s: %v", l.raw, err)
 			}
 		}
-		gapFree(t, c.got())
+		gapFree(t, c.Got())
 	})
 }
 
 // fields are the members of a result.
-func fields(t failer, l *line, names ...string) map[string]json.RawMessage {
+func fields(t peers.T, l *line, names ...string) map[string]json.RawMessage {
 	t.Helper()
 	m, err := members(l.result)
 	if err != nil {
@@ -193,7 +194,7 @@ func TestOlderClientQueuesInputsAndTakesTheNewestBack(t *testing.T) {
 				t.Errorf("%s: got %s", back, l.raw)
 			}
 		}
-		c.p.play.Open("go")
+		c.p.Play.Open("go")
 		c.await("the follow-up's answer", func(l *line) bool { return l.has("assistant_delta") && l.text("text") == "three" })
 		left := c.call("rind/session/steer", `{"input":"too late"}`).text("input_id")
 		c.call("session/cancel", `{}`)
@@ -239,7 +240,7 @@ func TestOlderClientAnswersQuestionsAndApprovalsAlike(t *testing.T) {
 			call := lines[at].text("tool_call_id")
 			c.call("rind/user-question/respond", `{"tool_call_id":"`+call+`","answer":"`+q.answer+`"}`)
 			c.response(id)
-			if i := place(c.got(), func(l *line) bool {
+			if i := place(c.Got(), func(l *line) bool {
 				return l.has("tool_result") && l.text("tool_call_id") == call && (q.result == "" || `"`+l.text("status")+`"` == q.result)
 			}); i < 0 {
 				t.Errorf("%s: no result %s of %s", q.input, q.result, call)
@@ -305,10 +306,10 @@ func TestOlderClientsShutdownIsAnsweredAndTheProgramEnds(t *testing.T) {
 		c.send("session/prompt", `{"input":"p"}`)
 		c.event("assistant_delta")
 		last := c.call("shutdown", `{}`)
-		if err := <-c.served; err != nil {
+		if err := <-c.Served; err != nil {
 			t.Errorf("Serve: %v", err)
 		}
-		c.served <- nil
+		c.Served <- nil
 		if lines := c.settle(); lines[len(lines)-1] != last {
 			t.Errorf("after the answer: %s", lines[len(lines)-1].raw)
 		}

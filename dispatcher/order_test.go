@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 )
@@ -26,7 +27,7 @@ type page struct {
 	} `json:"live_turn"`
 }
 
-func pageOf(t failer, l *line) page {
+func pageOf(t peers.T, l *line) page {
 	t.Helper()
 	var p page
 	if l.err != nil {
@@ -39,7 +40,7 @@ func pageOf(t failer, l *line) page {
 }
 
 // barrier checks that a replay's answer separates what its snapshot holds from what it does not.
-func barrier(t failer, lines []*line, answer *line) {
+func barrier(t peers.T, lines []*line, answer *line) {
 	t.Helper()
 	at := place(lines, func(l *line) bool { return l == answer })
 	p := pageOf(t, answer)
@@ -62,7 +63,7 @@ func barrier(t failer, lines []*line, answer *line) {
 
 func TestReplayIsABarrierBetweenWhatItHoldsAndWhatComesLater(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "go", "steps": [
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "go", "steps": [
 			{"text": "`+strings.Repeat("abcdefghij", 40)+`", "chunk": 3, "delayMs": 4},
 			{"call": {"id": "c1", "name": "look", "arguments": {}}}, {"call": {"id": "c2", "name": "look", "arguments": {}}}, {"finish": "tool_calls"},
 			{"text": "`+strings.Repeat("klmnopqrst", 40)+`", "chunk": 2, "delayMs": 3}]}]}`, "")
@@ -71,7 +72,7 @@ func TestReplayIsABarrierBetweenWhatItHoldsAndWhatComesLater(t *testing.T) {
 		c.hello()
 		prompt := c.send("session/prompt", `{"input":"go"}`)
 		var replays []string
-		for i := 0; place(c.got(), func(l *line) bool { return l.id == prompt }) < 0; i++ {
+		for i := 0; place(c.Got(), func(l *line) bool { return l.id == prompt }) < 0; i++ {
 			replays = append(replays, c.send("session/replay", fmt.Sprintf(`{"after_cursor":%d,"limit":%d}`, i%5, 1+i%7)))
 			if i%3 == 0 {
 				replays = append(replays, c.send("session/replay", `{}`))
@@ -113,7 +114,7 @@ func TestReplayIsABarrierBetweenWhatItHoldsAndWhatComesLater(t *testing.T) {
 
 func TestBarrierHoldsWhenTheConnectionMovesItsPositionBehindIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "one", "steps": [{"text": "first"}]}, {"match": "two", "steps": [{"gate": "go"}, {"text": "second"}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "one", "steps": [{"text": "first"}]}, {"match": "two", "steps": [{"gate": "go"}, {"text": "second"}]}]}`, "")
 		defer p.end()
 		c := p.connectDeaf(env) // so that everything asked is answered at once, later
 		c.ask("1", "initialize", `{"client_capabilities":["rind/approvals"]}`)
@@ -123,11 +124,11 @@ func TestBarrierHoldsWhenTheConnectionMovesItsPositionBehindIt(t *testing.T) {
 		c.settle()
 		c.ask("4", "session/replay", `{"after_cursor":0}`)
 		c.settle()
-		p.play.Open("go")
+		p.Play.Open("go")
 		c.settle()
 		c.ask("5", "session/subscribe", `{"after_cursor":0}`)
 		c.settle()
-		close(c.read)
+		c.Hear()
 		c.response("3")
 		lines := c.settle()
 		gapFree(t, lines)
@@ -147,7 +148,7 @@ func TestBarrierHoldsWhenTheConnectionMovesItsPositionBehindIt(t *testing.T) {
 
 func TestPromptIsAnsweredAfterItsTerminalAndNothingOfItsTurnFollows(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "some text", "chunk": 1, "delayMs": 1}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "some text", "chunk": 1, "delayMs": 1}]}]}`, "")
 		defer p.end()
 		c := p.connect(env)
 		c.hello()
@@ -157,7 +158,7 @@ func TestPromptIsAnsweredAfterItsTerminalAndNothingOfItsTurnFollows(t *testing.T
 		}
 		for _, id := range ids {
 			turn := c.response(id).text("turn_id")
-			lines := c.got()
+			lines := c.Got()
 			answer := place(lines, func(l *line) bool { return l.id == id })
 			end := place(lines, func(l *line) bool { return l.turn == turn && terminal(l) })
 			if end < 0 || end > answer {
@@ -172,7 +173,7 @@ func TestPromptIsAnsweredAfterItsTerminalAndNothingOfItsTurnFollows(t *testing.T
 
 func TestPromptOfAConnectionThatUnsubscribedIsAnsweredWithoutEvents(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `[{"text": "before"}, {"gate": "go"}, {"text": "after"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "before"}, {"gate": "go"}, {"text": "after"}]`, "")
 		defer p.end()
 		c := p.connect(env)
 		c.hello()
@@ -180,7 +181,7 @@ func TestPromptOfAConnectionThatUnsubscribedIsAnsweredWithoutEvents(t *testing.T
 		c.event("assistant_delta")
 		c.call("session/unsubscribe", `{}`)
 		n := len(events(c.settle()))
-		p.play.Open("go")
+		p.Play.Open("go")
 		if l := c.response(prompt); l.err != nil || l.text("outcome") != "completed" {
 			t.Errorf("answer: %s", l.raw)
 		}
@@ -197,7 +198,7 @@ func bare(l *line) string { return sequence.ReplaceAllString(l.raw, "") }
 
 func TestSubscribeAfterACursorTellsDurableEventsThenTheOpenTextThenGoesLive(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [
 			{"match": "one", "steps": [{"text": "first"}, {"call": {"id": "c1", "name": "look", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "answer"}]},
 			{"match": "two", "steps": [{"text": "half of it, "}, {"gate": "a"}, {"text": "more, "}, {"gate": "b"}, {"text": "rest"}]}]}`, "")
 		defer p.end()
@@ -206,7 +207,7 @@ func TestSubscribeAfterACursorTellsDurableEventsThenTheOpenTextThenGoesLive(t *t
 		a.call("session/prompt", `{"input":"one"}`)
 		prompt := a.send("session/prompt", `{"input":"two"}`)
 		a.settle()
-		p.play.Open("a")
+		p.Play.Open("a")
 		time.Sleep(50 * time.Millisecond)
 
 		b := p.connect(env)
@@ -221,7 +222,7 @@ func TestSubscribeAfterACursorTellsDurableEventsThenTheOpenTextThenGoesLive(t *t
 		if !last.has("assistant_delta") || last.text("text") != "half of it, more, " {
 			t.Errorf("the open text is not told in one piece: %s", last.raw)
 		}
-		p.play.Open("b")
+		p.Play.Open("b")
 		a.response(prompt)
 		lines := b.settle()
 		gapFree(t, lines)
@@ -234,7 +235,7 @@ func TestSubscribeAfterACursorTellsDurableEventsThenTheOpenTextThenGoesLive(t *t
 		}
 		// What both were told is the same, but for its number.
 		byA := map[int64]string{}
-		for _, l := range a.got() {
+		for _, l := range a.Got() {
 			if l.cursor > 0 {
 				byA[l.cursor] = bare(l)
 			}
@@ -255,7 +256,7 @@ func TestSubscribeAfterACursorTellsDurableEventsThenTheOpenTextThenGoesLive(t *t
 
 func TestConnectionsOfOneProcessAreToldTheSame(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "go", "steps": [{"text": "`+strings.Repeat("word ", 50)+`", "chunk": 5, "delayMs": 9}, {"call": {"id": "c1", "name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "done"}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "go", "steps": [{"text": "`+strings.Repeat("word ", 50)+`", "chunk": 5, "delayMs": 9}, {"call": {"id": "c1", "name": "touch", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "done"}]}]}`, "")
 		defer p.end()
 		a, b := p.connect(env), p.connect(rindv2.Rind)
 		id := a.hello()
@@ -283,7 +284,7 @@ func TestConnectionsOfOneProcessAreToldTheSame(t *testing.T) {
 
 func TestSubscribingBehindTheEndGoesLiveFromTheEnd(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "text"}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "text"}]}]}`, "")
 		defer p.end()
 		c := p.connect(env)
 		id := c.hello()
@@ -303,7 +304,7 @@ func TestSubscribingBehindTheEndGoesLiveFromTheEnd(t *testing.T) {
 
 func TestMovingAPositionKeepsNoSessionOpen(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		w := newWorld()
+		w := peers.NewWorld()
 		first := launch(t, w, "first", `[{"text": "text"}]`, "")
 		c := first.connect(env)
 		id := c.hello()
@@ -317,7 +318,7 @@ func TestMovingAPositionKeepsNoSessionOpen(t *testing.T) {
 		for range 3 {
 			c.call("session/subscribe", `{"session_id":"`+id+`","after_cursor":0}`)
 		}
-		ref, err := p.all.Open(t.Context(), session.SessionID(id))
+		ref, err := p.All.Open(t.Context(), session.SessionID(id))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,7 +338,7 @@ func TestMovingAPositionKeepsNoSessionOpen(t *testing.T) {
 // A connection that joins a message is told the rest of it, no more and no less: what was said before is in the snapshots it can ask for.
 func TestAConnectionThatJoinsAMessageIsToldTheRestOfIt(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `[{"text": "said before; "}, {"gate": "go"}, {"text": "said ünder way; "}, {"gate": "on"}, {"text": "the rest"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "said before; "}, {"gate": "go"}, {"text": "said ünder way; "}, {"gate": "on"}, {"text": "the rest"}]`, "")
 		defer p.end()
 		a := p.connect(env)
 		id := a.hello()
@@ -347,7 +348,7 @@ func TestAConnectionThatJoinsAMessageIsToldTheRestOfIt(t *testing.T) {
 			b := p.connect(env)
 			b.hello()
 			b.call("session/subscribe", `{"session_id":"`+id+`"}`)
-			p.play.Open(gate)
+			p.Play.Open(gate)
 			b.await("text", func(l *line) bool { return l.has("assistant_delta") })
 		}
 		turn := a.response(prompt).text("turn_id")

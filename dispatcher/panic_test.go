@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
 
@@ -12,10 +13,10 @@ var internal = regexp.MustCompile(`"message":"Internal error \(id ([0-9a-f]{32})
 
 func TestAMethodThatPanicsIsAnsweredAndTheConnectionGoesOn(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `[{"text": "x"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "x"}]`, "")
 		defer p.end()
 		broken := false
-		p.d = dispatcher.New(dispatcher.Config{Sessions: p.all, Workspace: "/w", Version: "0.0.0", Providers: func() []dispatcher.Provider {
+		p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/w", Version: "0.0.0", Providers: func() []dispatcher.Provider {
 			if broken {
 				panic("no providers today")
 			}
@@ -36,7 +37,7 @@ func TestAMethodThatPanicsIsAnsweredAndTheConnectionGoesOn(t *testing.T) {
 
 func TestOnlyMethodsOfTheProtocolAreServedAndListed(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `[{"text": "x"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "x"}]`, "")
 		defer p.end()
 		c := p.connect(env)
 		known := map[string]bool{}

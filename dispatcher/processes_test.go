@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 )
@@ -19,7 +20,7 @@ const shared = `{"turns": [
 // two starts two processes on one store: the first has a client in a session of its own, the second one a client on the same session.
 func two(t *testing.T, env rindv2.Envelope) (owner, other *client, id string) {
 	t.Helper()
-	w := newWorld()
+	w := peers.NewWorld()
 	a := launch(t, w, "a", shared, "")
 	owner = a.connect(env)
 	id = owner.hello()
@@ -58,11 +59,11 @@ func TestTurnOfAnotherProcessIsFollowedAndCancelled(t *testing.T) {
 		if got, want := cursors(other.settle()), owner.p.durables(id); !slices.Equal(got, want[len(want)-len(got):]) || len(got) < 3 {
 			t.Errorf("the other process told durable events %v, stored %v", got, want)
 		}
-		if told(owner.got(), turn) != told(other.got(), turn) {
-			t.Errorf("one process told %q, the other %q", told(owner.got(), turn), told(other.got(), turn))
+		if told(owner.Got(), turn) != told(other.Got(), turn) {
+			t.Errorf("one process told %q, the other %q", told(owner.Got(), turn), told(other.Got(), turn))
 		}
 		other.call("session/prompt", `{"input":"short"}`) // the session is free again
-		owner.p.sound(id)
+		owner.p.Sound(id)
 	})
 }
 
@@ -91,7 +92,7 @@ func TestApprovalAndQuestionAreAnsweredFromAnotherProcess(t *testing.T) {
 		if l := other.event("user_question_answered"); l.text("answer") != "blue" {
 			t.Errorf("got %s", l.raw)
 		}
-		owner.p.sound(id)
+		owner.p.Sound(id)
 	})
 }
 
@@ -119,14 +120,14 @@ func TestAnswerAfterTheOwnerDiedGoesOnInTheProcessThatGotIt(t *testing.T) {
 		if starts != 1 {
 			t.Errorf("the turn was started %d times", starts)
 		}
-		gapFree(t, other.got())
-		other.p.sound(id)
+		gapFree(t, other.Got())
+		other.p.Sound(id)
 	})
 }
 
 func TestKeyUsedAgainAfterACrashGoesOnWithItsTurnAndIsAnsweredOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		w := newWorld()
+		w := peers.NewWorld()
 		text := `{"turns": [{"match": "go", "steps": [{"text": "half"}, {"gate": "never"}, {"finish": "stop"}, {"text": "the rest"}]}]}`
 		a := launch(t, w, "a", text, "")
 		c := a.connect(env)
@@ -150,6 +151,6 @@ func TestKeyUsedAgainAfterACrashGoesOnWithItsTurnAndIsAnsweredOnce(t *testing.T)
 		if n := strings.Count(messages, `"role":"user"`); n != 1 {
 			t.Errorf("%d user messages in %s", n, messages)
 		}
-		b.sound(id)
+		b.Sound(id)
 	})
 }

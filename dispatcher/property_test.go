@@ -12,6 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -28,7 +29,7 @@ const conversation = `{"turns": [
 // talk is one random conversation: a session, the process that works in it, the connections there are and were.
 type talk struct {
 	t       *rapid.T
-	w       *world
+	w       *peers.World
 	p       *process
 	id      string
 	n       int
@@ -63,7 +64,7 @@ func (k *talk) begin() {
 // saved reports whether anything of the session is stored: a draft goes with its process.
 func (k *talk) saved() bool {
 	k.driver.settle()
-	_, err := k.p.store.Session(context.Background(), session.SessionID(k.id))
+	_, err := k.p.Store.Session(context.Background(), session.SessionID(k.id))
 	return err == nil
 }
 
@@ -155,7 +156,7 @@ func (k *talk) check() {
 	if len(stored) != len(byCursor) {
 		k.t.Errorf("replay has %d durable events, the log %d", len(byCursor), len(stored))
 	}
-	k.p.sound(k.id)
+	k.p.Sound(k.id)
 	for _, c := range k.all {
 		lines := c.settle()
 		gapFree(k.t, lines)
@@ -216,7 +217,7 @@ func (k *talk) check() {
 		}
 	}
 	ends := map[session.TurnID]int{}
-	for _, e := range k.p.entries(k.id) {
+	for _, e := range k.p.Entries(k.id) {
 		switch e.Kind {
 		case protocol.KindTurnCompleted, protocol.KindTurnFailed, protocol.KindTurnCancelled:
 			ends[e.Turn]++
@@ -238,7 +239,7 @@ func TestWhateverHappensReplayIsWhatWasTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for range 3 { // rounds of 100
 			rapid.Check(inBubble{t}, func(rt *rapid.T) {
-				k := &talk{t: rt, w: newWorld(), replays: map[*client][]string{}, joined: map[*client]int{}}
+				k := &talk{t: rt, w: peers.NewWorld(), replays: map[*client][]string{}, joined: map[*client]int{}}
 				k.begin()
 				defer func() { k.p.end() }()
 				for range rapid.IntRange(1, 25).Draw(rt, "steps") {

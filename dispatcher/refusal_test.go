@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/frame"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
@@ -77,7 +78,7 @@ func TestMalformedLinesAreRefusedAsTheContractHasIt(t *testing.T) {
 		if env == rindv2.JSONRPC {
 			table = rpcRefusals
 		}
-		p := launch(t, newWorld(), "p", `[{"text": "x"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "x"}]`, "")
 		defer p.end()
 		c, early := p.connect(env), p.connect(env)
 		c.hello()
@@ -89,7 +90,7 @@ func TestMalformedLinesAreRefusedAsTheContractHasIt(t *testing.T) {
 				on = early
 			}
 			before := len(on.settle())
-			on.raw(r.send + "\n")
+			on.Send(r.send + "\n")
 			got := on.settle()[before:]
 			if r.unanswered {
 				if len(got) > 0 {
@@ -126,7 +127,7 @@ func errCode(l *line) int {
 
 func TestIDInFlightIsRefusedAndTheFirstRequestGoesOn(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "a"}, {"gate": "go"}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "a"}, {"gate": "go"}]}]}`, "")
 		defer p.end()
 		c := p.connect(env)
 		c.hello()
@@ -147,7 +148,7 @@ func TestIDInFlightIsRefusedAndTheFirstRequestGoesOn(t *testing.T) {
 				t.Errorf("got %s", l.raw)
 			}
 		}
-		p.play.Open("go")
+		p.Play.Open("go")
 		first := c.await("the prompt's answer", func(l *line) bool { return l.id == "7" && l.err == nil })
 		if first.text("outcome") != "completed" {
 			t.Errorf("got %s", first.raw)
@@ -162,7 +163,7 @@ func TestIDInFlightIsRefusedAndTheFirstRequestGoesOn(t *testing.T) {
 
 func TestMoreThan64InFlightAreRefusedButWhatEndsWorkPasses(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "a"}, {"hang": true}]}]}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "p", "steps": [{"text": "a"}, {"hang": true}]}]}`, "")
 		defer p.end()
 		c := p.connectDeaf(env) // what is not written stays in flight
 		c.ask("1", "initialize", `{"client_capabilities":["rind/approvals"]}`)
@@ -178,7 +179,7 @@ func TestMoreThan64InFlightAreRefusedButWhatEndsWorkPasses(t *testing.T) {
 		c.ask("69", "rind/user-question/respond", `{"tool_call_id":"a","answer":"b"}`)
 		c.ask("70", "session/list", "")
 		c.settle()
-		close(c.read)
+		c.Hear()
 		for id, want := range map[string]string{
 			"1": "", "2": "", "3": "", "64": "", "65": "Overloaded", "66": "", "67": "", "68": "ActionNotFound", "69": "QuestionNotFound", "70": "Overloaded",
 		} {
@@ -204,7 +205,7 @@ func TestMoreThan64InFlightAreRefusedButWhatEndsWorkPasses(t *testing.T) {
 
 func TestManyRequestsOfAClientThatDoesNotReadPauseTheReaderAndNoneIsLost(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `[{"text": "x"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "x"}]`, "")
 		defer p.end()
 		c := p.connectDeaf(env)
 		const n = 3000
@@ -221,7 +222,7 @@ func TestManyRequestsOfAClientThatDoesNotReadPauseTheReaderAndNoneIsLost(t *test
 			t.Error("everything was read although no answer was")
 		default:
 		}
-		close(c.read)
+		c.Hear()
 		<-sent
 		c.response(fmt.Sprint(n))
 		answered := map[string]bool{}

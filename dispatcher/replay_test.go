@@ -6,13 +6,14 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
 
 // H066: a place behind the end is an empty page that tells where the end is, at once.
 func TestAReplayFromBehindTheEndIsAnEmptyPageWithTheHead(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "p", `[{"text": "x"}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "x"}]`, "")
 		defer p.end()
 		c := p.connect(env)
 		c.hello()
@@ -33,7 +34,7 @@ func TestAReplayFromBehindTheEndIsAnEmptyPageWithTheHead(t *testing.T) {
 // H068: a long history is read in pages of bounded size, and pings are answered between them.
 func TestAPageOfAReplayEndsAtItsBytesAndIsReadOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "p", `{"turns": [{"steps": [{"repeat": {"times": 40, "steps": [{"text": "`+strings.Repeat("long ", 64_000)+`", "chunk": 100000}, {"finish": "stop"}]}}]}], "strict": false}`, "")
+		p := launch(t, peers.NewWorld(), "p", `{"turns": [{"steps": [{"repeat": {"times": 40, "steps": [{"text": "`+strings.Repeat("long ", 64_000)+`", "chunk": 100000}, {"finish": "stop"}]}}]}], "strict": false}`, "")
 		defer p.end()
 		c := p.connect(rindv2.Rind)
 		c.hello()

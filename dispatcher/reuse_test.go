@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
 
@@ -35,7 +36,7 @@ func (h *hasty) Write(p []byte) (int, error) {
 
 func TestAnIdCanBeUsedAgainAsSoonAsItsAnswerIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := launch(t, newWorld(), "a", `[{"text":"x"}]`, "")
+		p := launch(t, peers.NewWorld(), "a", `[{"text":"x"}]`, "")
 		in, feed := io.Pipe()
 		client := &hasty{in: feed, left: 3}
 		go io.WriteString(feed, `{"kind":"request","request_id":1,"method":"ping"}`+"\n")
@@ -53,7 +54,7 @@ func TestAnIdCanBeUsedAgainAsSoonAsItsAnswerIsRead(t *testing.T) {
 // A session that no connection has as current or follows is opened for each request, and gone again behind it.
 func TestASessionThatNobodyHoldsIsFoundByEveryRequest(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
-		p := launch(t, newWorld(), "one", `[{"text":"Hello."}]`, "")
+		p := launch(t, peers.NewWorld(), "one", `[{"text":"Hello."}]`, "")
 		defer p.end()
 		c := p.connect(env)
 		id := c.hello()

@@ -10,6 +10,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"golang.org/x/tools/txtar"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 )
 
@@ -80,7 +81,7 @@ func TestEveryLineOfTheTranscriptsIsOfTheSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		methods := map[string]string{} // by connection and id
-		for _, row := range strings.Split(section(ar, "talk"), "\n") {
+		for _, row := range strings.Split(peers.Section(ar, "talk"), "\n") {
 			if g := asked.FindStringSubmatch(row); g != nil {
 				methods[g[1]+g[2]] = g[3]
 			}

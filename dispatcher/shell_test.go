@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -23,7 +24,7 @@ type shell struct {
 func newShell(cwd string) *shell { return &shell{cwd: cwd, jobs: map[string]*testkit.Job{}} }
 
 // job is the command of a call.
-func (sh *shell) job(t failer, call string) *testkit.Job {
+func (sh *shell) job(t peers.T, call string) *testkit.Job {
 	t.Helper()
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -14,10 +15,10 @@ import (
 
 // only is the id of the only stored session.
 func (p *process) only() string {
-	p.t.Helper()
-	page, _, err := p.store.Sessions(context.Background(), session.Query{Limit: 10, All: true})
+	p.T.Helper()
+	page, _, err := p.Store.Sessions(context.Background(), session.Query{Limit: 10, All: true})
 	if err != nil || len(page) != 1 {
-		p.t.Fatalf("stored sessions: %v, %v", page, err)
+		p.T.Fatalf("stored sessions: %v, %v", page, err)
 	}
 	return string(page[0].ID)
 }
@@ -33,10 +34,10 @@ func kinds(es []session.Entry) []protocol.Kind {
 
 // durables are the cursors of a log's durable events.
 func (p *process) durables(id string) []int64 {
-	p.t.Helper()
-	es, err := p.store.Read(context.Background(), session.SessionID(id), 0, 1<<20, protocol.ViewDurable)
+	p.T.Helper()
+	es, err := p.Store.Read(context.Background(), session.SessionID(id), 0, 1<<20, protocol.ViewDurable)
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	var out []int64
 	for _, e := range es {
@@ -59,7 +60,7 @@ func cursors(lines []*line) []int64 {
 func TestClientThatNeverReadsHoldsNobodyUpAndLosesNoDurableEvent(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		long := strings.Repeat("ten chars.", 400)
-		w := newWorld()
+		w := peers.NewWorld()
 		p := launch(t, w, "p", `{"turns": [
 			{"match": "long", "steps": [{"text": "`+long+`", "chunk": 10, "delayMs": 26}]},
 			{"match": "hang", "steps": [{"text": "unfinished"}, {"hang": true}]}]}`, "")
@@ -81,12 +82,12 @@ func TestClientThatNeverReadsHoldsNobodyUpAndLosesNoDurableEvent(t *testing.T) {
 		other.await("the second turn's text", func(l *line) bool { return l.has("assistant_delta") && l.text("text") == "unfinished" })
 		deaf.ask("5", "session/cancel", `{}`)
 		other.event("turn_cancelled")
-		p.sound(id)
-		if n := len(deaf.got()); n > 0 {
+		p.Sound(id)
+		if n := len(deaf.Got()); n > 0 {
 			t.Fatalf("the deaf client read %d lines", n)
 		}
 
-		close(deaf.read)
+		deaf.Hear()
 		for _, answer := range []string{"1", "2", "3", "4", "5"} {
 			if l := deaf.response(answer); l.err != nil {
 				t.Errorf("answer to %s: %s", answer, l.raw)
@@ -102,7 +103,7 @@ func TestClientThatNeverReadsHoldsNobodyUpAndLosesNoDurableEvent(t *testing.T) {
 			t.Errorf("durable events told %v, stored %v", got, want)
 		}
 		pieces := 0
-		for _, k := range kinds(p.entries(id)) {
+		for _, k := range kinds(p.Entries(id)) {
 			if k == protocol.KindAssistantDelta {
 				pieces++
 			}
@@ -122,18 +123,18 @@ func TestClientThatNeverReadsHoldsNobodyUpAndLosesNoDurableEvent(t *testing.T) {
 func TestReaderThatStopsForAWhileIsToldEachMessageInFull(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		text := strings.Repeat("0123456789", 300)
-		p := launch(t, newWorld(), "p", `[{"text": "`+text+`", "chunk": 7, "delayMs": 30}, {"call": {"id": "c1", "name": "look", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "`+text+`", "chunk": 9, "delayMs": 30}]`, "")
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "`+text+`", "chunk": 7, "delayMs": 30}, {"call": {"id": "c1", "name": "look", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "`+text+`", "chunk": 9, "delayMs": 30}]`, "")
 		defer p.end()
 		c := p.connectDeaf(env)
 		c.ask("1", "initialize", `{"client_capabilities":["rind/approvals"]}`)
 		c.ask("2", "session/prompt", `{"input":"go"}`)
 		time.Sleep(5 * time.Second) // in the middle of the first message
-		close(c.read)
+		c.Hear()
 		done := c.response("2")
 		if done.err != nil {
 			t.Fatal(done.raw)
 		}
-		lines := c.got()
+		lines := c.Got()
 		gapFree(t, lines)
 		var open strings.Builder
 		messages := 0

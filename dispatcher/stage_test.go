@@ -9,6 +9,7 @@ import (
 
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/consent"
@@ -27,7 +28,7 @@ type stage struct {
 }
 
 // build unpacks the workspace of a transcript.
-func (s *stage) build(t failer, ar *txtar.Archive) {
+func (s *stage) build(t peers.T, ar *txtar.Archive) {
 	t.Helper()
 	if err := os.MkdirAll(s.workspace(), 0o700); err != nil {
 		t.Fatal(err)
@@ -49,29 +50,27 @@ func (s *stage) build(t failer, ar *txtar.Archive) {
 func (s *stage) workspace() string { return filepath.Join(s.root, "ws") }
 
 // launch starts a process on the stage.
-func (s *stage) launch(t failer, w *world, instance string) *process {
+func (s *stage) launch(t peers.T, w *peers.World, instance string) *process {
 	t.Helper()
-	p := &process{t: t, play: script.Must(s.script), tools: &tools{}, shell: newShell(s.workspace()), store: w.Open(instance)}
-	models := scripted{p.play}
-	offered := []session.Tool{files.ReadFile(), files.WriteFile(nil), plan.UpdatePlan()}
-	if strings.Contains(s.script, `"name": "bash"`) {
-		offered = append(offered, p.shell)
-	}
-	if !s.unattended {
-		offered = append(offered, ask.UserQuestion())
-	}
-	home := filepath.Join(s.root, "home")
-	policy, guide := consent.New(consent.Config{Rules: p.store, Home: home, DataRoot: home}), session.PlainGuide("You work on code.")
-	loop, err := session.NewLoop(session.Loop{Models: models, Tools: offered, Policy: policy, Guide: guide, Unattended: s.unattended})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, Policy: policy, Guide: guide, IDs: &w.ids})
+	p := &process{tools: &tools{}, shell: newShell(s.workspace())}
+	guide, home := session.PlainGuide("You work on code."), filepath.Join(s.root, "home")
+	var policy session.Policy
+	p.Process = w.Launch(t, instance, script.Must(s.script), peers.Setting{Listed: models, Loop: func(of *peers.Process) session.Loop {
+		offered := []session.Tool{files.ReadFile(), files.WriteFile(nil), plan.UpdatePlan()}
+		if strings.Contains(s.script, `"name": "bash"`) {
+			offered = append(offered, p.shell)
+		}
+		if !s.unattended {
+			offered = append(offered, ask.UserQuestion())
+		}
+		policy = consent.New(consent.Config{Rules: of.Store, Home: home, DataRoot: home})
+		return session.Loop{Tools: offered, Policy: policy, Guide: guide, Unattended: s.unattended}
+	}})
 	p.d = dispatcher.New(dispatcher.Config{
-		Sessions: p.all, Workspace: s.workspace(), Version: "0.0.0",
+		Sessions: p.All, Workspace: s.workspace(), Version: "0.0.0",
 		Guide: guide, Policy: policy, Auth: keys{}, Folders: &folders{},
 		Executions: executions.New(executions.Config{
-			Sessions: p.all, Version: "0.0.0", Providers: []executions.Provider{executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0")},
+			Sessions: p.All, Version: "0.0.0", Providers: []executions.Provider{executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0")},
 		}),
 		Setup: func() dispatcher.Setup { return dispatcher.Setup{SettingsFound: true} },
 		Providers: func() []rindv2.Provider {

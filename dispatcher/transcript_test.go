@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/protocol/transcript"
@@ -36,68 +35,29 @@ var update = flag.Bool("update", false, "rewrite the transcripts of fixtures/tra
 //
 // What was said between two rows has the order of transcript.Conn.
 func TestTranscriptsAreSpokenAsWrittenInBothEnvelopes(t *testing.T) {
-	files, err := filepath.Glob("../fixtures/transcripts/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
-			ar, err := txtar.ParseFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			rows, err := transcript.Rows(section(ar, "talk"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[string]*talker{}
-			for _, name := range []string{"rind", "jsonrpc"} {
-				root := t.TempDir()
-				t.Run(name, func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						k := &talker{t: t, env: envelopes[name], stage: stage{root: root, script: section(ar, "script.json")}}
-						k.stage.unattended = strings.Contains(section(ar, "flags"), "--no-user-question")
-						k.stage.build(t, ar)
-						k.play(rows)
-						got[name] = k
-					})
-				})
-			}
-			if t.Failed() {
-				return
-			}
-			if *update {
-				for i := range ar.Files {
-					switch ar.Files[i].Name {
-					case "talk":
-						ar.Files[i].Data = []byte(got["rind"].said.String())
-					case "codes":
-						ar.Files[i].Data = []byte(got["jsonrpc"].codes.String())
-					}
-				}
-				if err := os.WriteFile(file, txtar.Format(ar), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for name, k := range got {
-				if d := cmp.Diff(strings.Split(section(ar, "talk"), "\n"), strings.Split(k.said.String(), "\n")); d != "" {
-					t.Errorf("%s (-want +got, -update rewrites):\n%s", name, d)
-				}
-			}
-			if d := cmp.Diff(section(ar, "codes"), got["jsonrpc"].codes.String()); d != "" {
-				t.Errorf("codes (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
-func section(ar *txtar.Archive, name string) string {
-	for _, f := range ar.Files {
-		if f.Name == name {
-			return string(f.Data)
+	peers.Talks(t, "../fixtures/transcripts/*.txtar", *update, func(t *testing.T, ar *txtar.Archive) []peers.Spoken {
+		rows, err := transcript.Rows(peers.Section(ar, "talk"))
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	return ""
+		var spoken []peers.Spoken
+		for _, name := range []string{"rind", "jsonrpc"} {
+			root := t.TempDir()
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					k := &talker{t: t, env: envelopes[name], stage: stage{root: root, script: peers.Section(ar, "script.json")}}
+					k.stage.unattended = strings.Contains(peers.Section(ar, "flags"), "--no-user-question")
+					k.stage.build(t, ar)
+					k.play(rows)
+					spoken = append(spoken, peers.Spoken{Section: "talk", By: name, Text: k.said.String()})
+					if name == "jsonrpc" {
+						spoken = append(spoken, peers.Spoken{Section: "codes", By: name, Text: k.codes.String()})
+					}
+				})
+			})
+		}
+		return spoken
+	})
 }
 
 // talker plays a talk over one envelope and writes down what was said.
@@ -107,7 +67,7 @@ type talker struct {
 	stage stage
 	names transcript.Names
 
-	world *world
+	world *peers.World
 	p     *process
 	n     int
 	conns map[string]*spoken
@@ -125,7 +85,7 @@ type spoken struct {
 }
 
 func (k *talker) play(rows []transcript.Row) {
-	k.world = newWorld()
+	k.world = peers.NewWorld()
 	k.conns = map[string]*spoken{}
 	k.begin()
 	for _, r := range rows {
@@ -153,8 +113,8 @@ func (k *talker) play(rows []transcript.Row) {
 	}
 	k.p.end()
 	for _, id := range k.names.IDs("session") {
-		if _, err := k.p.store.Session(context.Background(), session.SessionID(id)); err == nil {
-			k.p.sound(id)
+		if _, err := k.p.Store.Session(context.Background(), session.SessionID(id)); err == nil {
+			k.p.Sound(id)
 		}
 	}
 }
@@ -192,7 +152,7 @@ func (k *talker) direct(words []string) {
 	c := k.conns[words[1]]
 	switch {
 	case words[0] == "open":
-		k.p.play.Open(words[1])
+		k.p.Play.Open(words[1])
 	case words[0] == "sleep":
 		d, err := time.ParseDuration(words[1])
 		if err != nil {
@@ -232,7 +192,7 @@ func (k *talker) listen(r transcript.Row) (answered bool) {
 	synctest.Wait()
 	for _, conn := range k.order {
 		c := k.conns[conn]
-		lines := c.got()
+		lines := c.Got()
 		var fresh [][]byte
 		for _, l := range lines[c.heard:] {
 			fresh = append(fresh, []byte(l.raw))

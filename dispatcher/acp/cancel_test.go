@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 // stopping has a turn for each place where a cancel can strike.
@@ -21,7 +23,7 @@ func TestTheNextPromptIsServedWhereverACancelStruck(t *testing.T) {
 	for _, at := range []string{"silent", "text", "tool", "consent", "question", "wait", "/compact"} {
 		t.Run(strings.Trim(at, "/"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newWorld().launch(t, "i1", stopping)
+				p := launch(t, peers.NewWorld(), "i1", stopping)
 				c := p.start(`{}`)
 				id := c.fresh()
 				c.call("session/prompt", prompting(id, "before"))
@@ -58,7 +60,7 @@ func TestPromptsOfOneWriteRunInOrderAndHoldNoOtherSessionUp(t *testing.T) {
 		for i := range 11 {
 			turns += fmt.Sprintf(`{"match":"number %d.","steps":[{"text":"answer ","chunk":3,"delayMs":50},{"text":"%d"}]},`, i, i)
 		}
-		p := newWorld().launch(t, "i1", `{"turns":[`+strings.TrimSuffix(turns, ",")+`]}`)
+		p := launch(t, peers.NewWorld(), "i1", `{"turns":[`+strings.TrimSuffix(turns, ",")+`]}`)
 		c := p.start(`{}`)
 		one, other := c.fresh(), c.fresh()
 		lines := ""
@@ -105,7 +107,7 @@ func TestEveryVersionIsAnsweredOrRefused(t *testing.T) {
 		"1": true, "0": true, "-1": true, "2": true, "9999": true, `"1"`: false, `"2024-11-05"`: false, "1.5": false, "null": false, "true": false, "{}": false, "": false,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newWorld().launch(t, "i1", touching)
+			p := launch(t, peers.NewWorld(), "i1", touching)
 			c := p.connect()
 			params := `{"protocolVersion":` + version + `,"clientCapabilities":{}}`
 			if version == "" {

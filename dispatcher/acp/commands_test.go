@@ -8,11 +8,12 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 func TestCommandsAreNamedInOrderAndOnlyWhereTheyWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launchWith(t, "i1", touching, acp.Config{Trust: func(string) ([]string, error) { return nil, nil }})
+		p := launchWith(t, peers.NewWorld(), "i1", touching, acp.Config{Trust: func(string) ([]string, error) { return nil, nil }})
 		c := p.start(`{}`)
 		c.fresh()
 		h, _ := c.until("commands", func(h *heard) bool { return h.Params.Update.SessionUpdate == "available_commands_update" })
@@ -31,7 +32,7 @@ func TestCommandsAreNamedInOrderAndOnlyWhereTheyWork(t *testing.T) {
 func TestInitIsAPromptThatSaysWhatToWrite(t *testing.T) {
 	const play = `{"turns":[{"match":"Initialize project RIND.md at /w/RIND.md","steps":[{"text":"Written."}]},{"match":"Initialize user RIND.md at /d/RIND.md","steps":[{"text":"For you."}]}]}`
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launchWith(t, "i1", play, acp.Config{DataRoot: "/d"})
+		p := launchWith(t, peers.NewWorld(), "i1", play, acp.Config{DataRoot: "/d"})
 		c := p.start(`{}`)
 		id := c.fresh()
 		for _, asked := range []struct{ command, said string }{{"/init", "Written."}, {"/init project", "Written."}, {"/init user", "For you."}, {"/init nonsense", "Usage: /init [project|user]"}} {
@@ -48,7 +49,7 @@ func TestTrustNamesWhatItEnables(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var enabled []string
 		var refused error
-		p := newWorld().launchWith(t, "i1", touching, acp.Config{Trust: func(workspace string) ([]string, error) {
+		p := launchWith(t, peers.NewWorld(), "i1", touching, acp.Config{Trust: func(workspace string) ([]string, error) {
 			if workspace != "/w" {
 				t.Errorf("trusts %s", workspace)
 			}

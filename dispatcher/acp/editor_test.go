@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 const editing = `{"turns":[{"match":"read","steps":[{"call":{"id":"r1","name":"read_file","arguments":{"path":"f"}}},{"finish":"tool_calls"},{"text":"Read."}]},
@@ -20,14 +21,14 @@ const withFiles = `{"fs":{"readTextFile":true,"writeTextFile":true}}`
 func yes() bool { return true }
 
 // atFolder makes a session in a folder with the file f.
-func (c *client) atFolder(text string) (id, dir string) {
-	c.t.Helper()
-	dir, err := filepath.EvalSymlinks(c.t.TempDir())
+func (c *client) atFolder(t *testing.T, text string) (id, dir string) {
+	c.T.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o600)
 	}
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	h, _ := c.call("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, dir))
 	return between(h.raw, `"sessionId":"`, `"`), dir
@@ -35,27 +36,27 @@ func (c *client) atFolder(text string) (id, dir string) {
 
 // asked waits for a call of the agent.
 func (c *client) asked(method string) *heard {
-	c.t.Helper()
+	c.T.Helper()
 	h, _ := c.until(method, func(h *heard) bool { return h.Method == method })
 	return h
 }
 
 func (c *client) result(h *heard, result string) {
-	c.t.Helper()
+	c.T.Helper()
 	c.send(`{"jsonrpc":"2.0","id":` + string(h.ID) + `,"result":` + result + `}`)
 }
 
 func TestFilesAreReadAndWrittenThroughTheEditorUnderTheNamesItKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var link, real string
-		p := newWorld().launchWith(t, "i1", editing, acp.Config{ClientFiles: yes, Resolve: func(path string) (string, error) {
+		p := launchWith(t, peers.NewWorld(), "i1", editing, acp.Config{ClientFiles: yes, Resolve: func(path string) (string, error) {
 			if path == link {
 				return real, nil
 			}
 			return path, nil
 		}})
 		c := p.start(withFiles)
-		_, real = c.atFolder("on disk\n")
+		_, real = c.atFolder(t, "on disk\n")
 		link = filepath.Join(filepath.Dir(real), "as-the-editor-says")
 		h, _ := c.call("session/new", fmt.Sprintf(`{"cwd":%q,"mcpServers":[]}`, link))
 		id := between(h.raw, `"sessionId":"`, `"`)
@@ -99,9 +100,9 @@ func TestAfterTwoFaultsTheEditorsFilesAreLeftAloneOnThatConnection(t *testing.T)
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newWorld().launchWith(t, "i1", editing, acp.Config{ClientFiles: yes})
+				p := launchWith(t, peers.NewWorld(), "i1", editing, acp.Config{ClientFiles: yes})
 				c := p.start(withFiles)
-				id, _ := c.atFolder("on disk\n")
+				id, _ := c.atFolder(t, "on disk\n")
 				for range 2 {
 					ask := c.ask("session/prompt", prompting(id, "read"))
 					begun := time.Now()
@@ -143,10 +144,10 @@ func TestTheEditorsFilesAreUsedOnlyWhereBothMethodsAreOfferedAndWanted(t *testin
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newWorld().launchWith(t, "i1", editing, c.cfg)
+				p := launchWith(t, peers.NewWorld(), "i1", editing, c.cfg)
 				e := p.connect()
 				e.call("initialize", fmt.Sprintf(`{"protocolVersion":%d,"clientCapabilities":%s}`, c.version, c.caps))
-				id, _ := e.atFolder("on disk\n")
+				id, _ := e.atFolder(t, "on disk\n")
 				if _, told := e.call("session/prompt", prompting(id, "read")); !strings.Contains(raws(told), "on disk") || strings.Contains(raws(told), `"fs/`) {
 					t.Errorf("%s", raws(told))
 				}
@@ -158,9 +159,9 @@ func TestTheEditorsFilesAreUsedOnlyWhereBothMethodsAreOfferedAndWanted(t *testin
 
 func TestACancelTakesBackWhatTheEditorIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launchWith(t, "i1", editing, acp.Config{ClientFiles: yes})
+		p := launchWith(t, peers.NewWorld(), "i1", editing, acp.Config{ClientFiles: yes})
 		c := p.start(withFiles)
-		id, dir := c.atFolder("a word\n")
+		id, dir := c.atFolder(t, "a word\n")
 		ask := c.ask("session/prompt", prompting(id, "edit"))
 		req, _ := c.permission()
 		c.choose(req, "allow_once")
@@ -182,9 +183,9 @@ func TestACancelTakesBackWhatTheEditorIsAskedFor(t *testing.T) {
 // Another connection's prompt works on the disk, whatever the first offers.
 func TestFilesGoToTheConnectionThatPromptsOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launchWith(t, "i1", editing, acp.Config{ClientFiles: yes})
+		p := launchWith(t, peers.NewWorld(), "i1", editing, acp.Config{ClientFiles: yes})
 		with, without := p.start(withFiles), p.start(`{}`)
-		id, dir := with.atFolder("on disk\n")
+		id, dir := with.atFolder(t, "on disk\n")
 		without.call("session/load", fmt.Sprintf(`{"sessionId":%q,"cwd":%q,"mcpServers":[]}`, id, dir))
 		at := with.at
 		if _, told := without.call("session/prompt", prompting(id, "read")); !strings.Contains(raws(told), "on disk") {

@@ -7,11 +7,12 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 func TestALineOverTheBoundIsRefusedAndSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launchWith(t, "i1", touching, acp.Config{MaxLine: 5000})
+		p := launchWith(t, peers.NewWorld(), "i1", touching, acp.Config{MaxLine: 5000})
 		c := p.start(`{}`)
 		id := c.fresh()
 		c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":77,"method":"session/prompt","params":%s}`, prompting(id, strings.Repeat("x", 5000))))
@@ -33,7 +34,7 @@ func TestTheDraftIsAnsweredWhereItIsServedAndAskedFor(t *testing.T) {
 		answer  string
 	}{{false, 2, "1"}, {true, 2, "2"}, {true, 1, "1"}, {true, 3, "1"}} {
 		synctest.Test(t, func(t *testing.T) {
-			p := newWorld().launchWith(t, "i1", touching, acp.Config{Draft: asked.served})
+			p := launchWith(t, peers.NewWorld(), "i1", touching, acp.Config{Draft: asked.served})
 			c := p.connect()
 			h, _ := c.call("initialize", fmt.Sprintf(`{"protocolVersion":%d}`, asked.version))
 			if got := between(h.raw, `"protocolVersion":`, ","); got != asked.answer {

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -29,7 +30,7 @@ func in(method, id, more string) (string, string) {
 
 // where asks a tool for the folders it may touch.
 func (c *client) where(id string) string {
-	c.t.Helper()
+	c.T.Helper()
 	_, told := c.call("session/prompt", prompting(id, "where"))
 	for _, h := range told {
 		if _, after, ok := strings.Cut(h.raw, `"data":"`); ok {
@@ -37,15 +38,15 @@ func (c *client) where(id string) string {
 			return folders
 		}
 	}
-	c.t.Errorf("no folders in\n%s", c.heardSince(0))
+	c.T.Errorf("no folders in\n%s", c.heardSince(0))
 	return ""
 }
 
 func TestAdditionalDirectoriesAreRootsOfThatSessionOnlyAsLongAsTheyAreNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
+		w := peers.NewWorld()
 		cfg := acp.Config{Resolve: resolve, Unstable: true}
-		p := w.launchWith(t, "i1", touching, cfg)
+		p := launchWith(t, w, "i1", touching, cfg)
 		c := p.start(`{}`)
 		for _, bad := range []string{`["x"]`, `[7]`, `"/x"`, `["/gone"]`} {
 			c.refused(-32602, "session/new", `{"cwd":"/w","mcpServers":[],"additionalDirectories":`+bad+`}`)
@@ -61,7 +62,7 @@ func TestAdditionalDirectoriesAreRootsOfThatSessionOnlyAsLongAsTheyAreNamed(t *t
 		}
 		p.kill()
 
-		p = w.launchWith(t, "i2", touching, cfg)
+		p = launchWith(t, w, "i2", touching, cfg)
 		c = p.start(`{}`)
 		if h, _ := c.call("session/list", `{}`); !strings.Contains(h.raw, `"additionalDirectories":["/shared","/x"]`) {
 			t.Errorf("list: %s", h.raw)
@@ -80,7 +81,7 @@ func TestAdditionalDirectoriesAreRootsOfThatSessionOnlyAsLongAsTheyAreNamed(t *t
 		}
 		p.kill()
 
-		p = w.launchWith(t, "i3", touching, cfg)
+		p = launchWith(t, w, "i3", touching, cfg)
 		c = p.start(`{}`)
 		if h, _ := c.call("session/list", `{}`); strings.Count(h.raw, "additionalDirectories") != 1 {
 			t.Errorf("list: %s", h.raw)
@@ -97,7 +98,7 @@ func between(s, before, after string) string {
 
 func TestAForkKnowsWhatWasSaidAndIsOfferedOnlyWhereAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launchWith(t, "i1", touching, acp.Config{Unstable: true})
+		p := launchWith(t, peers.NewWorld(), "i1", touching, acp.Config{Unstable: true})
 		c := p.connect()
 		h, _ := c.call("initialize", `{"protocolVersion":1}`)
 		if !strings.Contains(h.raw, `"fork":{}`) {
@@ -137,7 +138,7 @@ func TestAForkKnowsWhatWasSaidAndIsOfferedOnlyWhereAskedFor(t *testing.T) {
 
 // keyless has no credentials for what is not in open.
 type keyless struct {
-	scripted
+	peers.Scripted
 	open map[string]bool
 }
 
@@ -145,13 +146,13 @@ func (m keyless) Select(ctx context.Context, sel session.Selection) (session.Sel
 	if !m.open[sel.Model] {
 		return session.Selected{}, &session.ModelError{Fault: session.FaultConfig, Message: "No API key: KEY is not set. Set it, or run rind login."}
 	}
-	return m.scripted.Select(ctx, sel)
+	return m.Scripted.Select(ctx, sel)
 }
 
 func TestASessionIsLoadedAsLongAsSomeModelCanBeAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		p := w.launch(t, "i1", touching)
+		w := peers.NewWorld()
+		p := launch(t, w, "i1", touching)
 		c := p.start(`{}`)
 		id := c.fresh()
 		c.call("session/set_config_option", fmt.Sprintf(`{"sessionId":%q,"configId":"model","value":"play/m-2"}`, id))
@@ -161,7 +162,7 @@ func TestASessionIsLoadedAsLongAsSomeModelCanBeAsked(t *testing.T) {
 			open      map[string]bool
 			load, new bool
 		}{{map[string]bool{"m-2": true}, true, false}, {map[string]bool{"m-1": true}, true, true}, {map[string]bool{}, false, false}} {
-			p := w.launchModels(t, fmt.Sprint("k", i), touching, acp.Config{}, func(m scripted) session.Models { return keyless{m, can.open} })
+			p := launchModels(t, w, fmt.Sprint("k", i), touching, acp.Config{}, func(m peers.Scripted) session.Models { return keyless{m, can.open} })
 			c := p.start(`{}`)
 			for method, params := range map[string]string{"session/load": loading(id), "session/resume": loading(id), "session/new": `{"cwd":"/w","mcpServers":[]}`} {
 				h, _ := c.answer(c.ask(method, params))

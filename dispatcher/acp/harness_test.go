@@ -1,7 +1,6 @@
 package acp_test
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,147 +8,94 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
-	"github.com/rind-dev/rind/internal/testkit"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/provider/script"
-	"github.com/rind-dev/rind/session/store/memory"
 	"github.com/rind-dev/rind/session/tool/files"
 	"github.com/rind-dev/rind/session/tool/shell"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what must come, in the time of its bubble: nothing real passes.
-const patience = 30 * time.Second
-
-// scripted makes a script the only model, under two names.
-type scripted struct{ *script.Script }
-
-func (m scripted) Default() session.Selection {
-	return session.Selection{Provider: "play", Model: "m-1", Mode: "ask"}
-}
-
-func (m scripted) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m.Script, Info: session.ModelInfo{Provider: "play", ID: sel.Model, Window: 100_000}}, nil
-}
-
-func (m scripted) List(context.Context, bool) ([]session.ModelInfo, string, error) {
-	return []session.ModelInfo{{Provider: "play", ID: "m-1", Name: "First", Efforts: []string{"low", "high"}}, {Provider: "play", ID: "m-2", Name: "Second"}}, "", nil
-}
-
-type tool struct {
-	spec session.ToolSpec
-	run  func(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error)
-}
-
-func (t *tool) Spec() session.ToolSpec { return t.spec }
-func (t *tool) Run(ctx context.Context, c session.ToolCall, p session.Progress) (session.ToolResult, error) {
-	return t.run(ctx, c, p)
-}
+// models are what the script's provider lists.
+var models = []session.ModelInfo{{Provider: "play", ID: "m-1", Name: "First", Efforts: []string{"low", "high"}}, {Provider: "play", ID: "m-2", Name: "Second"}}
 
 // tools are what scripts may call: touch needs consent, changes a file and counts, ask asks a person, stay runs until it is cancelled.
 func tools(touched *atomic.Int32) []session.Tool {
-	object := json.RawMessage(`{"type":"object"}`)
 	children := proc.NewChildren(filepath.Join(os.TempDir(), "rind-no-children"))
 	children.Refuse() // no process runs in a bubble: bash says that it did not start one
 	return []session.Tool{
 		files.ReadFile(), files.EditFile(nil), shell.Bash(shell.Config{Children: children}),
-		&tool{session.ToolSpec{Name: "touch", Description: "d", Kind: "edit", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+		&peers.Tool{Called: "touch", Kind: "edit", Does: func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			before, after := "old", "new"
 			ch := protocol.FileChange{FilePath: "/w/a.txt"}
 			ch.More.OldText, ch.More.NewText = &before, &after
 			return session.ToolResult{Data: fmt.Sprintf("touched %d", touched.Add(1)), Changes: []protocol.FileChange{ch}}, nil
 		}},
-		&tool{session.ToolSpec{Name: "ask_user_question", Description: "d", Kind: "think", Schema: object}, func(ctx context.Context, _ session.ToolCall, p session.Progress) (session.ToolResult, error) {
-			a, err := p.Ask(ctx, "Which colour?", []protocol.Choice{{Label: "red"}, {Label: "blue"}})
-			return session.ToolResult{Data: map[string]string{"answer": a}}, err
-		}},
-		&tool{session.ToolSpec{Name: "update_plan", Description: "d", Kind: "think", Schema: object}, func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+		peers.Asks("ask_user_question", protocol.Choice{Label: "red"}, protocol.Choice{Label: "blue"}),
+		&peers.Tool{Called: "update_plan", Kind: "think", Does: func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			return session.ToolResult{Data: "ok"}, nil
 		}},
-		&tool{session.ToolSpec{Name: "where", Description: "d", Kind: "read", ReadOnly: true, Schema: object}, func(_ context.Context, c session.ToolCall, _ session.Progress) (session.ToolResult, error) {
+		&peers.Tool{Called: "where", Kind: "read", Reads: true, Does: func(_ context.Context, c session.ToolCall, _ session.Progress) (session.ToolResult, error) {
 			return session.ToolResult{Data: strings.Join(c.Roots, " ")}, nil
 		}},
-		&tool{session.ToolSpec{Name: "stay", Description: "d", Kind: "think", Schema: object}, func(ctx context.Context, _ session.ToolCall, _ session.Progress) (session.ToolResult, error) {
-			<-ctx.Done()
-			return session.ToolResult{}, context.Cause(ctx)
-		}},
+		peers.Stays(),
 	}
 }
 
 // process is one process of the runtime, over a store others may share.
 type process struct {
-	t       *testing.T
-	play    *script.Script
+	*peers.Process
 	touched atomic.Int32
-	store   *memory.Store
-	all     *session.Sessions
 	d       *acp.Dispatcher
 	clients []*client
 }
 
-// world is what the processes of a test share.
-type world struct {
-	*memory.Backing
-	ids testkit.IDs
-}
-
-func newWorld() *world { return &world{Backing: memory.NewBacking()} }
-
-func (w *world) launch(t *testing.T, instance, text string) *process {
+func launch(t *testing.T, w *peers.World, instance, text string) *process {
 	t.Helper()
-	return w.launchWith(t, instance, text, acp.Config{})
+	return launchWith(t, w, instance, text, acp.Config{})
 }
 
 // launchWith is launch with more of a configuration than sessions and version.
-func (w *world) launchWith(t *testing.T, instance, text string, cfg acp.Config) *process {
+func launchWith(t *testing.T, w *peers.World, instance, text string, cfg acp.Config) *process {
 	t.Helper()
-	return w.launchModels(t, instance, text, cfg, func(m scripted) session.Models { return m })
+	return launchModels(t, w, instance, text, cfg, func(m peers.Scripted) session.Models { return m })
 }
 
 // launchModels is launchWith with other models in the place of the script.
-func (w *world) launchModels(t *testing.T, instance, text string, cfg acp.Config, with func(scripted) session.Models) *process {
+func launchModels(t *testing.T, w *peers.World, instance, text string, cfg acp.Config, with func(peers.Scripted) session.Models) *process {
 	t.Helper()
-	p := &process{t: t, play: script.Must(text), store: w.Open(instance)}
-	models := with(scripted{p.play})
-	loop, err := session.NewLoop(session.Loop{Models: models, Tools: tools(&p.touched)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.all = session.NewSessions(session.Config{Store: p.store, Agent: loop, Models: models, IDs: &w.ids})
-	cfg.Sessions, cfg.Version = p.all, "0.0.0"
+	p, play := &process{}, script.Must(text)
+	p.Process = w.Launch(t, instance, play, peers.Setting{
+		Models: with(peers.Scripted{Script: play, Listed: models}),
+		Loop:   func(*peers.Process) session.Loop { return session.Loop{Tools: tools(&p.touched)} },
+	})
+	cfg.Sessions, cfg.Version = p.All, "0.0.0"
 	p.d = acp.New(cfg)
 	return p
 }
 
 // end closes the connections as a client does that goes away, and waits for what that ends.
 func (p *process) end() {
-	p.t.Helper()
+	p.T.Helper()
 	for _, c := range p.clients {
 		c.hangUp()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := p.all.Shutdown(ctx); err != nil {
-		p.t.Errorf("end of the process: %v", err)
-	}
-	_ = p.store.Close()
+	p.End()
 }
 
 // kill is kill -9: nothing under way is stored.
 func (p *process) kill() {
-	p.t.Helper()
-	p.store.Kill()
+	p.T.Helper()
+	p.Store.Kill()
 	p.end()
 }
 
@@ -190,78 +136,39 @@ func (u *update) text() string {
 
 // client is the editor's end of a connection.
 type client struct {
-	t     *testing.T
-	in    *io.PipeWriter
-	ended chan struct{}
-
-	mu    sync.Mutex
-	lines []*heard
-	more  chan struct{}
-	gate  chan struct{} // full: nothing is read
-	at    int           // lines the test has looked at
-	next  int
+	*peers.Wire[*heard]
+	at   int // lines the test has looked at
+	next int
 }
 
 func (p *process) connect() *client {
-	p.t.Helper()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	c := &client{t: p.t, in: inW, ended: make(chan struct{}), more: make(chan struct{}, 1), gate: make(chan struct{}, 1)}
+	p.T.Helper()
+	serve := func(in io.Reader, out io.Writer) error { return p.d.Serve(context.Background(), in, out) }
+	c := &client{Wire: peers.Dial(p.T, serve, hear, false)}
 	p.clients = append(p.clients, c)
-	go func() {
-		_ = p.d.Serve(context.Background(), inR, outW)
-		_ = outW.Close()
-		_ = inR.Close()
-	}()
-	go func() {
-		defer close(c.ended)
-		in := bufio.NewReaderSize(outR, 1<<20)
-		for {
-			c.gate <- struct{}{}
-			<-c.gate
-			b, err := in.ReadBytes('\n')
-			if err != nil {
-				return
-			}
-			h := &heard{raw: strings.TrimSuffix(string(b), "\n")}
-			if err := json.Unmarshal(b, h); err != nil {
-				c.t.Errorf("no JSON line: %s", b)
-			}
-			c.mu.Lock()
-			c.lines = append(c.lines, h)
-			c.mu.Unlock()
-			select {
-			case c.more <- struct{}{}:
-			default:
-			}
-		}
-	}()
 	return c
+}
+
+func hear(line []byte) (*heard, error) {
+	h := &heard{raw: string(line)}
+	return h, json.Unmarshal(line, h)
 }
 
 // start is connect and initialize.
 func (p *process) start(caps string) *client {
-	p.t.Helper()
+	p.T.Helper()
 	c := p.connect()
 	c.call("initialize", `{"protocolVersion":1,"clientCapabilities":`+caps+`}`)
 	return c
 }
 
-func (c *client) hangUp() {
-	_ = c.in.Close()
-	<-c.ended
-}
+func (c *client) hangUp() { _ = c.HangUp() }
 
-func (c *client) send(line string) {
-	c.t.Helper()
-	if _, err := io.WriteString(c.in, line+"\n"); err != nil {
-		c.t.Fatalf("send %s: %v", line, err)
-	}
-}
+func (c *client) send(line string) { c.Send(line + "\n") }
 
 // ask sends a request and returns its id.
 func (c *client) ask(method, params string) string {
-	c.t.Helper()
+	c.T.Helper()
 	c.next++
 	id := fmt.Sprint(c.next)
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, id, method, params))
@@ -269,41 +176,26 @@ func (c *client) ask(method, params string) string {
 }
 
 func (c *client) tell(method, params string) {
-	c.t.Helper()
+	c.T.Helper()
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":%s}`, method, params))
 }
 
 // until returns the next line that matches, and all that were passed over.
 func (c *client) until(what string, match func(h *heard) bool) (*heard, []*heard) {
-	c.t.Helper()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	from := c.at
-	for {
-		c.mu.Lock()
-		for c.at < len(c.lines) {
-			h := c.lines[c.at]
-			c.at++
-			if match(h) {
-				passed := c.lines[from : c.at-1]
-				c.mu.Unlock()
-				return h, passed
-			}
-		}
-		c.mu.Unlock()
-		select {
-		case <-c.more:
-		case <-timer.C:
-			c.t.Fatalf("%s never came; heard:\n%s", what, c.heardSince(from))
-		}
+	c.T.Helper()
+	at, ok := c.Find(c.at, match)
+	if !ok {
+		c.T.Fatalf("%s never came; heard:\n%s", what, c.heardSince(c.at))
 	}
+	lines := c.Got()
+	passed := lines[c.at:at]
+	c.at = at + 1
+	return lines[at], passed
 }
 
 func (c *client) heardSince(from int) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var out []string
-	for _, h := range c.lines[from:] {
+	for _, h := range c.Got()[from:] {
 		out = append(out, h.raw)
 	}
 	return strings.Join(out, "\n")
@@ -311,38 +203,38 @@ func (c *client) heardSince(from int) string {
 
 // answer waits for the answer to a request.
 func (c *client) answer(id string) (*heard, []*heard) {
-	c.t.Helper()
+	c.T.Helper()
 	return c.until("answer "+id, func(h *heard) bool { return h.Method == "" && string(h.ID) == id })
 }
 
 // call is ask and answer; an error fails the test.
 func (c *client) call(method, params string) (*heard, []*heard) {
-	c.t.Helper()
+	c.T.Helper()
 	h, passed := c.answer(c.ask(method, params))
 	if h.Error != nil {
-		c.t.Fatalf("%s: %s", method, h.raw)
+		c.T.Fatalf("%s: %s", method, h.raw)
 	}
 	return h, passed
 }
 
 // refused is call for what must be answered with a code.
 func (c *client) refused(code int, method, params string) {
-	c.t.Helper()
+	c.T.Helper()
 	h, _ := c.answer(c.ask(method, params))
 	if h.Error == nil || h.Error.Code != code {
-		c.t.Errorf("%s %s: %s, want %d", method, params, h.raw, code)
+		c.T.Errorf("%s %s: %s, want %d", method, params, h.raw, code)
 	}
 }
 
 // fresh makes a session and returns its id.
 func (c *client) fresh() string {
-	c.t.Helper()
+	c.T.Helper()
 	h, passed := c.call("session/new", `{"cwd":"/w","mcpServers":[]}`)
 	var r struct{ SessionID string }
 	_ = json.Unmarshal(h.Result, &r)
 	for _, p := range passed {
 		if p.Params.SessionID == r.SessionID {
-			c.t.Errorf("before its answer: %s", p.raw)
+			c.T.Errorf("before its answer: %s", p.raw)
 		}
 	}
 	return r.SessionID
@@ -358,12 +250,12 @@ func loading(id string) string { return fmt.Sprintf(`{"sessionId":%q,"cwd":"/w",
 
 // permission waits for a request for consent.
 func (c *client) permission() (*heard, []*heard) {
-	c.t.Helper()
+	c.T.Helper()
 	return c.until("permission", func(h *heard) bool { return h.Method == "session/request_permission" })
 }
 
 func (c *client) choose(h *heard, option string) {
-	c.t.Helper()
+	c.T.Helper()
 	c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"outcome":{"outcome":"selected","optionId":%q}}}`, h.ID, option))
 }
 

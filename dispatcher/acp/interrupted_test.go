@@ -4,19 +4,21 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 // interrupted leaves a turn whose process died while a call ran, and returns a client of the next process that has loaded its session.
 func interrupted(t *testing.T, key string) (*process, *client, string) {
 	t.Helper()
-	w := newWorld()
-	p := w.launch(t, "i1", touching)
+	w := peers.NewWorld()
+	p := launch(t, w, "i1", touching)
 	c := p.start(`{}`)
 	id := c.fresh()
 	c.ask("session/prompt", keyed(prompting(id, "stay"), key))
 	c.until("the call runs", func(h *heard) bool { return h.Params.Update.Status == "in_progress" })
 	p.kill()
-	p = w.launch(t, "i2", touching)
+	p = launch(t, w, "i2", touching)
 	c = p.start(`{}`)
 	c.call("session/load", loading(id))
 	return p, c, id

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -48,9 +49,9 @@ func TestServersThatAClientNamesStartWithItsSessionAndEndWithIt(t *testing.T) {
 		none    = `name /w {}`
 	)
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launch(t, "i1", `{"turns":[{"steps":[{"text":"Yes."}]}]}`)
+		p := launch(t, peers.NewWorld(), "i1", `{"turns":[{"steps":[{"text":"Yes."}]}]}`)
 		ran := &started{}
-		p.d = acp.New(acp.Config{Sessions: p.all, Version: "0.0.0", Servers: ran})
+		p.d = acp.New(acp.Config{Sessions: p.All, Version: "0.0.0", Servers: ran})
 		c := p.start(`{}`)
 		for _, bad := range []string{
 			`[{"type":"sse","name":"a","url":"http://x","headers":[]}]`,

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 func TestLoadTellsTheWholeLogBeforeItsAnswerAsItWasToldLive(t *testing.T) {
@@ -33,15 +35,15 @@ func TestLoadTellsTheWholeLogBeforeItsAnswerAsItWasToldLive(t *testing.T) {
 
 func TestAnInterruptedTurnIsShownAsItIsAndClosedByTheNextPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		p := w.launch(t, "i1", touching)
+		w := peers.NewWorld()
+		p := launch(t, w, "i1", touching)
 		c := p.start(`{}`)
 		id := c.fresh()
 		c.ask("session/prompt", prompting(id, "stay"))
 		c.until("the call runs", func(h *heard) bool { return h.Params.Update.Status == "in_progress" })
 		p.kill()
 
-		p = w.launch(t, "i2", touching)
+		p = launch(t, w, "i2", touching)
 		c = p.start(`{}`)
 		answer, replay := c.call("session/load", loading(id))
 		if calls(replay)["s1"] != "failed" || !strings.Contains(answer.raw, `"rind/turn":{"status":"interrupted"`) {
@@ -267,7 +269,7 @@ func TestACommandRunsAsATurnThatSaysWhatItDid(t *testing.T) {
 
 func TestRequestsAreCheckedInTheOrderOfTheContract(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launch(t, "i1", touching)
+		p := launch(t, peers.NewWorld(), "i1", touching)
 		c := p.connect()
 		c.refused(-32600, "session/new", `{}`)
 		c.refused(-32602, "initialize", `{"protocolVersion":"1"}`)

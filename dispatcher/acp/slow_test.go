@@ -5,26 +5,26 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 func TestAClientThatDoesNotReadIsToldAllOfItAfterwards(t *testing.T) {
 	text := strings.Repeat("abcdé😀", 4000)
 	play := `{"turns":[{"match":"go","steps":[{"text":"` + text + `","chunk":20,"delayMs":26}]},{"match":"more","steps":[{"text":"And more."}]}]}`
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launch(t, "i1", play)
+		p := launch(t, peers.NewWorld(), "i1", play)
 		c := p.start(`{}`)
 		id := c.fresh()
 		first, second := c.ask("session/prompt", prompting(id, "go")), c.ask("session/prompt", prompting(id, "more"))
 		c.until("first chunk", func(h *heard) bool { return h.Params.Update.SessionUpdate == "agent_message_chunk" })
 		from := c.at
-		c.gate <- struct{}{}
+		c.Deafen()
 		time.Sleep(5 * time.Minute) // of the bubble: both turns end meanwhile
-		<-c.gate
+		c.Hear()
 		_, one := c.answer(first)
 		_, two := c.answer(second)
-		c.mu.Lock()
-		got := c.lines[from-1].Params.Update.text() + said(one, "agent_message_chunk")
-		c.mu.Unlock()
+		got := c.Got()[from-1].Params.Update.text() + said(one, "agent_message_chunk")
 		if got != text || said(two, "agent_message_chunk") != "And more." {
 			t.Errorf("%d bytes of %d, then %q", len(got), len(text), said(two, "agent_message_chunk"))
 		}

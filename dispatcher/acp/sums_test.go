@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
@@ -38,10 +39,8 @@ func (r *reader) connected(c *client, again bool) {
 
 // take reads what came on the connection.
 func (r *reader) take() {
-	r.c.mu.Lock()
-	defer r.c.mu.Unlock()
-	for ; r.at < len(r.c.lines); r.at++ {
-		h := r.c.lines[r.at]
+	for _, h := range r.c.Got()[r.at:] {
+		r.at++
 		if u := h.Params.Update; u.SessionUpdate == "agent_message_chunk" || u.SessionUpdate == "user_message_chunk" {
 			if !r.fresh[u.MessageID] {
 				r.fresh[u.MessageID], r.texts[u.MessageID] = true, ""
@@ -58,7 +57,7 @@ func (r *reader) take() {
 func stored(t *testing.T, p *process, id string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	entries, err := p.store.Read(context.Background(), session.SessionID(id), 0, 100_000, protocol.ViewFacts)
+	entries, err := p.Store.Read(context.Background(), session.SessionID(id), 0, 100_000, protocol.ViewFacts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +85,9 @@ func TestWhatIsToldAddsUpForFastSlowAndReconnectingClients(t *testing.T) {
 			raw, _ := json.Marshal(text)
 			play := fmt.Sprintf(`{"turns":[{"match":"go","steps":[{"text":%s,"chunk":%d,"delayMs":%d},{"call":{"name":"where","arguments":{}}},{"finish":"tool_calls"},{"text":"Then this.","chunk":3,"delayMs":30}]}]}`,
 				raw, rapid.IntRange(1, 50).Draw(rt, "chunk"), rapid.IntRange(0, 40).Draw(rt, "delay"))
-			w := newWorld()
+			w := peers.NewWorld()
 			n := 0
-			launch := func() *process { n++; return w.launch(t, fmt.Sprint("i", n), play) }
+			launch := func() *process { n++; return launch(t, w, fmt.Sprint("i", n), play) }
 			p := launch()
 			driver := p.start(`{}`)
 			id := driver.fresh()
@@ -107,9 +106,9 @@ func TestWhatIsToldAddsUpForFastSlowAndReconnectingClients(t *testing.T) {
 				r := readers[rapid.IntRange(0, len(readers)-1).Draw(rt, "who")]
 				switch rapid.SampledFrom([]string{"stall", "reconnect", "load", "kill", "prompt"}).Draw(rt, "step") {
 				case "stall":
-					r.c.gate <- struct{}{}
+					r.c.Deafen()
 					time.Sleep(3 * time.Second)
-					<-r.c.gate
+					r.c.Hear()
 				case "reconnect":
 					r.take()
 					cursor := r.cursor

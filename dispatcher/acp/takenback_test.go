@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -18,7 +19,7 @@ func TestAnOpeningOrClosingThatIsTakenBackLeavesNothingOpen(t *testing.T) {
 				var s *session.Session
 				let, looked := make(chan struct{}), 0
 				hold := func() { s.Inspect(func(*session.View) { <-let }) } // so that the request is taken back before the session comes to it
-				p := newWorld().launchWith(t, "i1", `[{"text": "hello"}]`, acp.Config{Resolve: func(path string) (string, error) {
+				p := launchWith(t, peers.NewWorld(), "i1", `[{"text": "hello"}]`, acp.Config{Resolve: func(path string) (string, error) {
 					if path == "/x" {
 						if looked++; looked == 2 { // right before what opens the session is asked of it
 							hold()
@@ -31,7 +32,7 @@ func TestAnOpeningOrClosingThatIsTakenBackLeavesNothingOpen(t *testing.T) {
 				id := c.fresh()
 				c.call("session/prompt", prompting(id, "go"))
 				var err error
-				if s, err = p.all.Open(context.Background(), session.SessionID(id)); err != nil {
+				if s, err = p.All.Open(context.Background(), session.SessionID(id)); err != nil {
 					t.Fatal(err)
 				}
 				if method != "session/close" {
@@ -52,7 +53,7 @@ func TestAnOpeningOrClosingThatIsTakenBackLeavesNothingOpen(t *testing.T) {
 				}
 				s.Close()
 				synctest.Wait()
-				again, err := p.all.Open(context.Background(), session.SessionID(id))
+				again, err := p.All.Open(context.Background(), session.SessionID(id))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/acp"
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 const running = `{"turns":[{"match":"run","steps":[{"call":{"id":"x1","name":"bash","arguments":{"command":"make x > made","timeout_ms":20000}}},{"finish":"tool_calls"},{"text":"Ran."}]},
@@ -23,9 +24,9 @@ func inTerminal(t *testing.T, f func(c *client, id, ask string, create *heard)) 
 		t.Skip("no shell")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launchWith(t, "i1", running, acp.Config{ClientTerminal: yes})
+		p := launchWith(t, peers.NewWorld(), "i1", running, acp.Config{ClientTerminal: yes})
 		c := p.start(`{"terminal":true}`)
-		id, dir := c.atFolder("x")
+		id, dir := c.atFolder(t, "x")
 		ask := c.ask("session/prompt", prompting(id, "run"))
 		req, _ := c.permission()
 		if !strings.Contains(req.raw, "(in the editor's terminal, without a sandbox)") {
@@ -56,47 +57,45 @@ func TestACommandRunsInTheClientsTerminalWhichIsGivenBackBehindItsEnd(t *testing
 			}
 		}
 		if shown.Params.Update.Status != "in_progress" || shown.Params.Update.ToolCallID != "x1" {
-			c.t.Errorf("shown as %s", shown.raw)
+			c.T.Errorf("shown as %s", shown.raw)
 		}
 		c.result(wait, `{"exitCode":3}`)
 		c.result(c.asked("terminal/output"), `{"output":"it said so\n","truncated":false}`)
 		end, _ := c.until("the call's end", func(h *heard) bool { return h.Params.Update.Status == "completed" })
 		if strings.Contains(end.raw, `"content"`) || strings.Contains(end.raw, "t-1") || !strings.Contains(end.raw, `it said so`) || !strings.Contains(end.raw, `exit_code`) {
-			c.t.Errorf("ended with %s", end.raw)
+			c.T.Errorf("ended with %s", end.raw)
 		}
 		release := c.asked("terminal/release")
 		if !strings.Contains(release.raw, `"terminalId":"t-1"`) {
-			c.t.Errorf("%s", release.raw)
+			c.T.Errorf("%s", release.raw)
 		}
 		c.result(release, `{}`)
 		c.stopped(ask, "end_turn")
 		h, replay := c.call("session/load", strings.Replace(loading(id), `"/w"`, fmt.Sprintf("%q", c.dirOf(id)), 1))
 		if strings.Contains(raws(replay)+h.raw, "t-1") || !strings.Contains(raws(replay), "it said so") {
-			c.t.Errorf("replayed\n%s", raws(replay))
+			c.T.Errorf("replayed\n%s", raws(replay))
 		}
 	})
 }
 
 // stopped waits for the answer to a prompt, wherever it came among other lines.
 func (c *client) stopped(ask, want string) {
-	c.t.Helper()
+	c.T.Helper()
 	time.Sleep(5 * time.Second) // of the bubble
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, h := range c.lines {
+	for _, h := range c.Got() {
 		if h.Method == "" && string(h.ID) == ask {
 			if stopOf(h) != want {
-				c.t.Errorf("%s", h.raw)
+				c.T.Errorf("%s", h.raw)
 			}
 			return
 		}
 	}
-	c.t.Errorf("no answer to %s", ask)
+	c.T.Errorf("no answer to %s", ask)
 }
 
 // dirOf is the folder of a session, as the list has it.
 func (c *client) dirOf(id string) string {
-	c.t.Helper()
+	c.T.Helper()
 	h, _ := c.call("session/list", `{}`)
 	return between(h.raw[strings.Index(h.raw, id):], `"cwd":"`, `"`)
 }
@@ -110,13 +109,13 @@ func TestALoadInBetweenShowsTheCallWithoutItsTerminal(t *testing.T) {
 		c.call("session/list", `{}`)
 		h, replay := c.call("session/load", strings.Replace(loading(id), `"/w"`, fmt.Sprintf("%q", dir), 1))
 		if strings.Contains(raws(replay)+h.raw, "t-1") {
-			c.t.Errorf("replayed\n%s", raws(replay))
+			c.T.Errorf("replayed\n%s", raws(replay))
 		}
 		c.result(wait, `{"exitCode":0}`)
 		c.result(c.asked("terminal/output"), `{"output":"it said so\n","truncated":false}`)
 		end, _ := c.until("the call's end", func(h *heard) bool { return h.Params.Update.Status == "completed" })
 		if !strings.Contains(end.raw, `"content":[{"type":"content"`) {
-			c.t.Errorf("ended with %s", end.raw)
+			c.T.Errorf("ended with %s", end.raw)
 		}
 		c.result(c.asked("terminal/release"), `{}`)
 		c.stopped(ask, "end_turn")
@@ -137,7 +136,7 @@ func TestACommandIsKilledInTheClientsTerminalWhenItsTimeIsUpOrTheTurnIsCancelled
 			c.result(c.asked("terminal/output"), `{"output":"so far\n","truncated":true}`)
 			end, _ := c.until("the call's end", func(h *heard) bool { return h.Params.Update.Status == "failed" })
 			if !cancel && !strings.Contains(end.raw, "so far") {
-				c.t.Errorf("%s: %s", want, end.raw)
+				c.T.Errorf("%s: %s", want, end.raw)
 			}
 			release := c.asked("terminal/release")
 			c.result(release, `{}`)
@@ -152,7 +151,7 @@ func TestARefusedTerminalRunsTheCommandHereAndASilentOneDoesNotRunItTwice(t *tes
 			c.send(`{"jsonrpc":"2.0","id":` + string(create.ID) + `,"error":{"code":-32603,"message":"no terminal"}}`)
 			h, told := c.answer(ask)
 			if stopOf(h) != "end_turn" || !strings.Contains(raws(told), "the command was not started") {
-				c.t.Errorf("%s", raws(told))
+				c.T.Errorf("%s", raws(told))
 			}
 		})
 	})
@@ -160,7 +159,7 @@ func TestARefusedTerminalRunsTheCommandHereAndASilentOneDoesNotRunItTwice(t *tes
 		inTerminal(t, func(c *client, _, ask string, _ *heard) {
 			h, told := c.answer(ask)
 			if stopOf(h) != "end_turn" || strings.Contains(raws(told), "the command was not started") || !strings.Contains(raws(told), "not known") {
-				c.t.Errorf("%s", raws(told))
+				c.T.Errorf("%s", raws(told))
 			}
 		})
 	})
@@ -177,9 +176,9 @@ func TestOnlyForegroundCommandsGoToTerminalsAndOnlyWhereWanted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := newWorld().launchWith(t, "i1", running, c.cfg)
+				p := launchWith(t, peers.NewWorld(), "i1", running, c.cfg)
 				e := p.start(c.caps)
-				id, dir := e.atFolder("x")
+				id, dir := e.atFolder(t, "x")
 				ask := e.ask("session/prompt", prompting(id, c.prompt))
 				req, _ := e.permission()
 				e.choose(req, "allow_once")

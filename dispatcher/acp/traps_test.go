@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 // The traps of the JSON-RPC library (docs/protocol/acp.md section 6) as a client of a connection meets them, by their numbers; protocol/rpc has
@@ -55,15 +57,14 @@ func TestTrapsOfLinesAndIds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				cfg := config()
 				cfg.MaxLine = 8192
-				p := newWorld().launchWith(t, "i1", touching, cfg)
+				p := launchWith(t, peers.NewWorld(), "i1", touching, cfg)
 				e := p.start(`{}`)
 				at := e.at
 				e.send(c.line)
 				time.Sleep(time.Second)      // of the bubble: what there is to say is said
 				e.call("session/list", `{}`) // it lives
-				e.mu.Lock()
-				said := e.lines[at : len(e.lines)-1]
-				e.mu.Unlock()
+				said := e.Got()[at:]
+				said = said[:len(said)-1]
 				switch {
 				case c.code == 0 && len(said) > 0:
 					t.Errorf("said %s", raws(said))
@@ -180,7 +181,7 @@ func TestJ15APanicInAMethodIsItsAnswerAndTheConnectionLives(t *testing.T) {
 		}
 		var refs []error
 		cfg.ErrorID = func(err error) string { refs = append(refs, err); return "ref-1" }
-		p := newWorld().launchWith(t, "i1", touching, cfg)
+		p := launchWith(t, peers.NewWorld(), "i1", touching, cfg)
 		c := p.start(`{}`)
 		h, _ := c.answer(c.ask("session/new", `{"cwd":"/panic","mcpServers":[]}`))
 		if h.Error == nil || h.Error.Code != -32603 || h.Error.Data["ref"] != "ref-1" || len(refs) != 1 || !strings.Contains(refs[0].Error(), "no good") || strings.Contains(h.raw, "no good") {
@@ -217,8 +218,8 @@ func (w *torn) Write(b []byte) (int, error) {
 
 func TestJ18TheFirstFailedWriteEndsTheConnectionAndTheTurnIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		p := w.launch(t, "i1", touching)
+		w := peers.NewWorld()
+		p := launch(t, w, "i1", touching)
 		in, to := io.Pipe()
 		out := &torn{n: 3}
 		served := make(chan error, 1)
@@ -243,7 +244,7 @@ func TestJ18TheFirstFailedWriteEndsTheConnectionAndTheTurnIsKept(t *testing.T) {
 			}
 		}
 		p.end()
-		p = w.launch(t, "i2", touching)
+		p = launch(t, w, "i2", touching)
 		c := p.start(`{}`)
 		if h, replay := c.call("session/load", loading(id)); said(replay, "user_message_chunk") != "long" || strings.Contains(h.raw, "interrupted") {
 			t.Errorf("%s\n%s", h.raw, raws(replay))
@@ -270,17 +271,15 @@ func TestJ23WhatIsToldKeepsItsOrder(t *testing.T) {
 
 func TestJ24RequestsReadBeforeTheEndAreAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launch(t, "i1", touching)
+		p := launch(t, peers.NewWorld(), "i1", touching)
 		c := p.start(`{}`)
 		list, long := c.ask("session/list", `{}`), c.ask("session/prompt", prompting(c.fresh(), "long"))
 		fresh := c.ask("session/new", `{"cwd":"/w","mcpServers":[]}`)
 		c.hangUp()
 		open := map[string]bool{long: true, fresh: true}
-		c.mu.Lock()
-		for _, h := range c.lines {
+		for _, h := range c.Got() {
 			delete(open, string(h.ID))
 		}
-		c.mu.Unlock()
 		if len(open) > 0 {
 			t.Errorf("%v and %s: no answer to %v in\n%s", list, long, open, c.heardSince(0))
 		}
@@ -292,9 +291,9 @@ func TestJ26ANullResultIsAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := config()
 		cfg.ClientFiles = yes
-		p := newWorld().launchWith(t, "i1", editing, cfg)
+		p := launchWith(t, peers.NewWorld(), "i1", editing, cfg)
 		c := p.start(withFiles)
-		id, _ := c.atFolder("a word\n")
+		id, _ := c.atFolder(t, "a word\n")
 		for range 3 { // were it a fault, the third would not be asked for
 			ask := c.ask("session/prompt", prompting(id, "edit"))
 			req, _ := c.permission()

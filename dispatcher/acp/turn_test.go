@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/rind-dev/rind/internal/peers"
 )
 
 const touching = `{"turns":[{"match":"edit","steps":[{"text":"I will edit.","chunk":4,"delayMs":30},{"call":{"id":"c1","name":"touch","arguments":{}}},{"finish":"tool_calls"},{"text":"All done."}]},
@@ -19,7 +21,7 @@ const touching = `{"turns":[{"match":"edit","steps":[{"text":"I will edit.","chu
 func bubble(t *testing.T, caps string, f func(t *testing.T, p *process, c *client)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launch(t, "i1", touching)
+		p := launch(t, peers.NewWorld(), "i1", touching)
 		f(t, p, p.start(caps))
 		p.end()
 	})
@@ -164,8 +166,8 @@ func TestAQuestionIsAFormWhereTheClientHasFormsElseAChoice(t *testing.T) {
 
 func TestTheEndOfTheInputAnswersPromptsAndLeavesWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		p := w.launch(t, "i1", touching)
+		w := peers.NewWorld()
+		p := launch(t, w, "i1", touching)
 		c := p.start(`{}`)
 		long, waits := c.fresh(), c.fresh()
 		a, b := c.ask("session/prompt", prompting(long, "long")), c.ask("session/prompt", prompting(waits, "edit"))
@@ -180,7 +182,7 @@ func TestTheEndOfTheInputAnswersPromptsAndLeavesWhatWaits(t *testing.T) {
 			t.Errorf("answered\n%s\n%s", stops[a].raw, stops[b].raw)
 		}
 
-		p = w.launch(t, "i2", touching)
+		p = launch(t, w, "i2", touching)
 		c = p.start(`{}`)
 		answer, _ := c.call("session/load", loading(waits))
 		if !strings.Contains(answer.raw, `"rind/turn":{"status":"waiting"`) {

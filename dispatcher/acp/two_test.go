@@ -6,13 +6,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/session"
 )
 
 func TestTwoProcessesFollowAndAnswerOneSessionAndOnlyItsOwnerPrompts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		one, two := w.launch(t, "i1", touching), w.launch(t, "i2", touching)
+		w := peers.NewWorld()
+		one, two := launch(t, w, "i1", touching), launch(t, w, "i2", touching)
 		a, b := one.start(`{}`), two.start(`{}`)
 		id := a.fresh()
 		a.call("session/prompt", prompting(id, "next"))
@@ -52,7 +53,7 @@ func TestTwoProcessesFollowAndAnswerOneSessionAndOnlyItsOwnerPrompts(t *testing.
 
 func TestACancelLeavesAnotherConnectionsPromptsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newWorld().launch(t, "i1", touching)
+		p := launch(t, peers.NewWorld(), "i1", touching)
 		a, b := p.start(`{}`), p.start(`{}`)
 		id := a.fresh()
 		first := a.ask("session/prompt", prompting(id, "long"))
@@ -77,7 +78,7 @@ func TestOpeningAnInterruptedTurnWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, c, id := interrupted(t, "")
 		head := func() session.Seq {
-			m, err := p.store.Session(t.Context(), session.SessionID(id))
+			m, err := p.Store.Session(t.Context(), session.SessionID(id))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,19 +7,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/session"
 )
 
 func TestASessionThatWasNeverPromptedIsThereForTheNextProcessAndInNoList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		p := w.launch(t, "i1", touching)
+		w := peers.NewWorld()
+		p := launch(t, w, "i1", touching)
 		c := p.start(`{}`)
 		id := c.fresh()
 		c.call("session/set_mode", `{"sessionId":"`+id+`","modeId":"edit"}`)
 		p.kill()
 
-		p = w.launch(t, "i2", touching)
+		p = launch(t, w, "i2", touching)
 		c = p.start(`{}`)
 		if h, _ := c.call("session/list", `{}`); strings.Contains(h.raw, id) {
 			t.Errorf("listed: %s", h.raw)
@@ -39,13 +40,13 @@ func TestASessionThatWasNeverPromptedIsThereForTheNextProcessAndInNoList(t *test
 
 func TestASessionThatWasNeverPromptedGoesAfterADayAndIsThereAgainWhereItIsStillOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		first := w.launch(t, "i1", touching)
+		w := peers.NewWorld()
+		first := launch(t, w, "i1", touching)
 		c := first.start(`{}`)
 		idle, open, used := c.fresh(), c.fresh(), c.fresh()
 		c.call("session/set_mode", `{"sessionId":"`+open+`","modeId":"edit"}`)
 		c.call("session/prompt", prompting(used, "next"))
-		other, err := first.all.Draft(t.Context(), session.DraftOptions{Workspace: "/w"}) // as another surface keeps one
+		other, err := first.All.Draft(t.Context(), session.DraftOptions{Workspace: "/w"}) // as another surface keeps one
 		if err == nil {
 			err = other.Keep(t.Context(), nil)
 		}
@@ -56,17 +57,17 @@ func TestASessionThatWasNeverPromptedGoesAfterADayAndIsThereAgainWhereItIsStillO
 		c.call("session/close", named(idle))
 		young := func(age time.Duration, there bool) {
 			time.Sleep(age)
-			p := w.launch(t, "i2"+age.String(), touching)
+			p := launch(t, w, "i2"+age.String(), touching)
 			d := p.start(`{}`)
 			d.fresh()
 			time.Sleep(time.Second)
 			for _, id := range []string{idle, open} {
-				if _, err := p.store.Session(context.Background(), session.SessionID(id)); (err == nil) != there {
+				if _, err := p.Store.Session(context.Background(), session.SessionID(id)); (err == nil) != there {
 					t.Errorf("after %v session %s: %v", age, id, err)
 				}
 			}
 			for _, id := range []session.SessionID{session.SessionID(used), other.ID} {
-				if _, err := p.store.Session(context.Background(), id); err != nil {
+				if _, err := p.Store.Session(context.Background(), id); err != nil {
 					t.Errorf("after %v session %s: %v", age, id, err)
 				}
 			}
@@ -80,7 +81,7 @@ func TestASessionThatWasNeverPromptedGoesAfterADayAndIsThereAgainWhereItIsStillO
 		}
 		first.end()
 
-		p := w.launch(t, "i3", touching)
+		p := launch(t, w, "i3", touching)
 		c = p.start(`{}`)
 		h, replay := c.call("session/load", loading(open))
 		if said(replay, "user_message_chunk") != "next" || !strings.Contains(h.raw, `"currentModeId":"edit"`) {

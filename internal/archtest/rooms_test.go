@@ -97,6 +97,9 @@ var rooms = []room{
 		path: "internal/testkit", ours: append([]string{"protocol/*", "session/*", "dispatcher"}, ground...),
 		third: append([]string{"github.com/sourcegraph/jsonrpc2"}, doubles...), processes: true, serves: true, testOnly: true,
 	},
+	{ // what the tests of all connections have in common
+		path: "internal/peers", ours: []string{"protocol", "session", "session/provider/*", "session/store/*", "internal/testkit"}, third: doubles, testOnly: true,
+	},
 	{path: "internal/archtest", processes: true, testOnly: true},
 	{path: "internal/bench", ours: append([]string{"session/store/sqlite"}, ground...), third: []string{"modernc.org/sqlite"}, processes: true, testOnly: true},
 }

@@ -312,7 +312,7 @@ func firstChunk(t *testing.T, dir string, sync1 time.Duration) {
 	}
 	prompt(t, s)
 	var took []time.Duration
-	for range 100 {
+	for range 200 {
 		got := make(chan time.Time, 1)
 		var at session.Seq
 		var f *session.Follower

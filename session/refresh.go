@@ -54,8 +54,10 @@ func (s *Session) follow() {
 			}
 		}
 		if err != nil {
-			s.log().Warn("follow", "session", s.ID, "err", err)
 			full = false
+			if protocol.KindOf(err) != protocol.ServerStopping { // the end of the runtime is no trouble
+				s.log().Warn("follow", "session", s.ID, "err", err)
+			}
 		}
 		if full {
 			s.follow()

@@ -336,7 +336,9 @@ func (ss *Sessions) Models() Models { return ss.cfg.Models }
 func (ss *Sessions) watch() {
 	bells, err := ss.cfg.Store.Watch(ss.ctx)
 	if err != nil {
-		ss.cfg.Log.Warn("watch store", "err", err)
+		if ss.ctx.Err() == nil { // else it ended before it began
+			ss.cfg.Log.Warn("watch store", "err", err)
+		}
 		return
 	}
 	for id := range bells {

@@ -325,14 +325,23 @@ func (s *screen) usage(took time.Duration, session string) string {
 	if st.Anchor == "estimate" {
 		approx = "about "
 	}
-	text := fmt.Sprintf("[%s%d tokens in, %d out; %.0f %% of the context window", approx, st.InputTokens, st.OutputTokens, st.ContextUsagePercent*100)
+	var parts []string
+	if st.InputTokens+st.OutputTokens > 0 { // the demo counts none
+		parts = append(parts, fmt.Sprintf("%s%d tokens in, %d out", approx, st.InputTokens, st.OutputTokens))
+		if st.ContextWindowTokens > 0 {
+			parts = append(parts, fmt.Sprintf("%.0f %% of the context window", st.ContextUsagePercent*100))
+		}
+	}
 	if took >= 50*time.Millisecond {
-		text += fmt.Sprintf("; %.1fs", took.Seconds())
+		parts = append(parts, fmt.Sprintf("%.1fs", took.Seconds()))
 	}
 	if session != "" {
-		text += "; session " + session
+		parts = append(parts, "session "+session)
 	}
-	return s.colour.dim(text + "]")
+	if len(parts) == 0 {
+		return ""
+	}
+	return s.colour.dim("[" + strings.Join(parts, "; ") + "]")
 }
 
 // consentMissing says what a turn was refused, and what to do; "" where nothing was.

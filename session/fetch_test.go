@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,8 @@ type stuck struct {
 	session.Store
 	mu   sync.Mutex
 	gate chan struct{} // nil: open
+
+	reads atomic.Int64 // calls of Read
 }
 
 func (s *stuck) shut() (open func()) {
@@ -53,6 +56,7 @@ func (s *stuck) Key(ctx context.Context, id session.SessionID, surface, key stri
 }
 
 func (s *stuck) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
+	s.reads.Add(1)
 	if err := s.pass(ctx); err != nil {
 		return nil, err
 	}
@@ -312,4 +316,35 @@ func TestACancelBehindAPromptThatIsLookedUpCancelsThatPrompt(t *testing.T) {
 			h.close()
 		})
 	}
+}
+
+func TestDoorbellsDuringASlowReadAreAnsweredWithOneMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backing := memory.NewBacking()
+		a := newHouse(t, backing.Open("a"), answering())
+		sa := a.draft()
+		a.prompt(sa, "before")
+		h, store := slowHouse(t, answering(), backing.Open("b"))
+		s := h.open(sa.ID)
+		synctest.Wait()
+		open := store.shut()
+		for range 20 {
+			a.prompt(sa, "again")
+			time.Sleep(time.Second)
+		}
+		before := store.reads.Load()
+		open()
+		synctest.Wait()
+		if n := store.reads.Load() - before; n > 3 {
+			t.Errorf("%d reads follow", n)
+		}
+		h.view(s, func(v *session.View) {
+			if v.Messages != 42 {
+				t.Errorf("%d messages are told", v.Messages)
+			}
+		})
+		checkLog(t, h)
+		h.close()
+		a.close()
+	})
 }

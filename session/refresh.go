@@ -65,11 +65,15 @@ func (s *Session) follow() {
 		}
 		then, next := s.following.then, s.following.next
 		s.following = following{}
-		for _, f := range then {
-			f()
-		}
-		for _, f := range next {
-			s.refreshed(f)
+		runAll(then)
+		if len(next) > 0 {
+			s.refreshed(func() { runAll(next) }) // one more, however many asked
 		}
 	})
+}
+
+func runAll(fs []func()) {
+	for _, f := range fs {
+		f()
+	}
 }

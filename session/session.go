@@ -6,8 +6,9 @@ import (
 )
 
 // Session is one open conversation. Its state belongs to one goroutine, started by Sessions and ended by it when nothing refers
-// to the session and nothing is left to do; all others post functions to it. It never waits for I/O while it can
-// go on: appends are handed to the store, which acknowledges into the mailbox.
+// to the session and nothing is left to do; all others post functions to it. It does not wait for the store: appends are handed over and
+// acknowledged into the mailbox, reads are made beside it (fetch). Two things are waited for: whether another process lives, for a second at
+// most, and the session's own removal.
 type Session struct {
 	ID        SessionID
 	workspace string // never changes, like the two below

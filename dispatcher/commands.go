@@ -194,13 +194,15 @@ func commandModel(k *call, s *session.Session, args []string) {
 	}
 }
 
+// nameOf is a name a client gives a session: at most 200 characters of it, since every list shows it.
+func nameOf(given string) string { return strings.TrimSpace(protocol.Prefix(strings.TrimSpace(given), 200)) }
+
 func commandRename(k *call, s *session.Session, args []string) {
-	name := strings.Join(args, " ")
-	if strings.TrimSpace(name) == "" {
+	name := nameOf(strings.Join(args, " "))
+	if name == "" {
 		k.text("Usage: /rename <name>")
 		return
 	}
-	name = protocol.Prefix(name, 200)
 	s.Rename(name, func(title string, err error) {
 		if err != nil {
 			k.failed(err)

@@ -102,6 +102,13 @@ func TestCommandsOnTheWorkspace(t *testing.T) {
 				t.Errorf("%s:\n got %s\nwant %s", row.input, got, row.want)
 			}
 		}
+		long := strings.Repeat("é", 200)
+		if got := c.call("session/create", `{"name":"  `+long+`é "}`); !strings.Contains(string(got.result), `"title":"`+long+`"`) {
+			t.Errorf("a long name of a new session: %s", got.raw)
+		}
+		if got := string(c.call("rind/command/execute", `{"input":"/rename `+long+`é"}`).result); !strings.Contains(got, `"title":"`+long+`"`) {
+			t.Errorf("a long name of a session: %s", got)
+		}
 		for scope, path := range map[string]string{"project": "/w/RIND.md", "user": "/home/u/.rind/RIND.md"} {
 			var res rindv2.CommandResult
 			if err := json.Unmarshal(c.call("rind/command/execute", `{"input":"/init `+scope+`"}`).result, &res); err != nil {

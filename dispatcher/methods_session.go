@@ -58,7 +58,7 @@ func sessionCreate(k *call, p *rindv2.CreateParams) {
 		return
 	}
 	k.draft(session.DraftOptions{
-		ID: p.SessionID, Workspace: ws, Title: p.Name,
+		ID: p.SessionID, Workspace: ws, Title: nameOf(p.Name),
 		Selection: session.Selection{Provider: p.ProviderID, Model: p.ModelID, Effort: p.ReasoningEffort},
 	})
 }

@@ -42,14 +42,14 @@ func TestAnExponentIsShiftedAsANumberIs(t *testing.T) {
 
 // TestANumberWithMegabytesOfDigitsCostsItsLength: whoever may send a body may send such a number, and its text is compared, not its value.
 func TestANumberWithMegabytesOfDigitsCostsItsLength(t *testing.T) {
-	const size = 4 << 20 // of a body
-	for _, text := range []string{"1e-" + strings.Repeat("9", size), "1e-1" + strings.Repeat("0", size), strings.Repeat("7", size), "0." + strings.Repeat("0", size) + "1"} {
+	const size = 3 << 19 // bytes
+	for _, text := range []string{"1e-" + strings.Repeat("9", size), "0." + strings.Repeat("0", size) + "1"} {
 		began := time.Now()
 		out, err := Canonical(strings.NewReader(text))
 		if err != nil || len(out) == 0 {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > 10*time.Second { // with numbers of any size it were minutes
+		if took := time.Since(began); took > 10*time.Second { // with numbers of any size it were half a minute
 			t.Errorf("%.20s…: %v", text, took)
 		}
 	}

@@ -195,7 +195,9 @@ func commandModel(k *call, s *session.Session, args []string) {
 }
 
 // nameOf is a name a client gives a session: at most 200 characters of it, since every list shows it.
-func nameOf(given string) string { return strings.TrimSpace(protocol.Prefix(strings.TrimSpace(given), 200)) }
+func nameOf(given string) string {
+	return strings.TrimSpace(protocol.Prefix(strings.TrimSpace(given), 200))
+}
 
 func commandRename(k *call, s *session.Session, args []string) {
 	name := nameOf(strings.Join(args, " "))

@@ -247,7 +247,7 @@ func TestACancelledCommandTellsWhatItWroteAndLeavesNothing(t *testing.T) {
 
 func TestACommandIsEndedWhenItsTimeIsUp(t *testing.T) {
 	d := newDesk(t)
-	data, res := d.call(t.Context(), t, args{"command": "yes", "timeout_ms": 200})
+	data, res := d.call(t.Context(), t, args{"command": "yes", "timeout_ms": 1500})
 	if res.Status != protocol.ToolTimedOut || res.ErrorType != protocol.ErrTimedOut || data.Status != "timed_out" || !strings.HasPrefix(data.Stdout, "y\ny\n") {
 		t.Errorf("%q %q %.100q", res.Status, res.Error, data.Stdout)
 	}

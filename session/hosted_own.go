@@ -16,9 +16,12 @@ const sourceAgent = "agent"
 func (t *Turn) Adopt(of func(Selection) (Change, bool)) (changed bool, err error) {
 	err = t.do(func(done func(error)) {
 		t.gather.flush()
-		changed = t.s.takeOver(of, done)
+		t.s.takeOver(of, func(is bool, err error) {
+			changed = is
+			done(err)
+		})
 	})
-	return changed && err == nil, err
+	return changed, err
 }
 
 // Adopt is Turn.Adopt between two turns. It does not wait; what cannot be stored is dropped.
@@ -26,21 +29,21 @@ func (ss *Sessions) Adopt(id SessionID, of func(Selection) (Change, bool)) {
 	if s := ss.known(id); s != nil {
 		s.post(func() {
 			if !s.draft && !s.removed && !s.stopping {
-				s.takeOver(of, func(error) {})
+				s.takeOver(of, func(bool, error) {})
 			}
 		})
 	}
 }
 
-func (s *Session) takeOver(of func(Selection) (Change, bool), done func(error)) bool {
+// takeOver changes settings as of says; done is told whether that is a change, once it is on disk.
+func (s *Session) takeOver(of func(Selection) (Change, bool), done func(changed bool, err error)) {
 	c, ok := of(s.next.Sel)
 	if !ok {
-		done(nil)
-		return false
+		done(false, nil)
+		return
 	}
 	c.Source, c.holds = sourceAgent, true
-	s.change(c, func(_ Selection, _ string, err error) { done(err) })
-	return true
+	s.change(c, func(_ Selection, _ string, err error) { done(err == nil, err) })
 }
 
 // Compacted makes the fact that the agent of this turn made its own context smaller. summary is what it shows of the rest, "" for nothing; asked is

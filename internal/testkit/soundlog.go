@@ -20,7 +20,7 @@ func SoundLog(es []session.Entry) error {
 	}
 	turns := map[session.TurnID]*turn{}
 	var seq session.Seq
-	texts := map[string]string{}
+	texts := map[string][]byte{}
 	for i := range es {
 		e := &es[i]
 		if e.Seq <= seq {
@@ -53,9 +53,9 @@ func SoundLog(es []session.Entry) error {
 		case *protocol.TurnStarted:
 			tn.started = true
 		case *protocol.AssistantDelta:
-			texts[b.More.MessageID] += b.Text
+			texts[b.More.MessageID] = append(texts[b.More.MessageID], b.Text...)
 		case *protocol.AssistantMessageCompleted:
-			if texts[b.MessageID] != b.Content {
+			if string(texts[b.MessageID]) != b.Content {
 				return fmt.Errorf("message %s: deltas %q, content %q", b.MessageID, texts[b.MessageID], b.Content)
 			}
 		case *protocol.ToolRequested:

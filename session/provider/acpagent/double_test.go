@@ -358,6 +358,21 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
 			d.ask("terminal/release", object{"sessionId": d.session, "terminalId": t.ID})
 			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
+		case "terminal": // one it never got, in every request
+			for _, method := range []string{"output", "wait_for_exit", "kill", "release"} {
+				d.say(string(d.ask("terminal/"+method, object{"sessionId": d.session, "terminalId": "term_1"})))
+			}
+		case "elsewhere": // another session's
+			d.say(string(d.ask("fs/read_text_file", object{"sessionId": "other", "path": arg})))
+			d.say(string(d.ask("terminal/create", object{"sessionId": "other", "command": "true"})))
+		case "wide": // a message in one line of 10 MB
+			d.say(strings.Repeat("0123456789", 1<<20))
+		case "latter": // asks when it was told to stop
+			<-cancelled
+			r := d.ask("session/request_permission", object{"sessionId": d.session, "toolCall": object{"toolCallId": "p9", "title": "Late"}, "options": []any{object{"optionId": "yes", "name": "Y", "kind": "allow_once"}}})
+			d.say("late:" + string(r))
+			d.end(id, "cancelled")
+			return
 		case "form":
 			d.say(string(d.ask("elicitation/create", object{
 				"sessionId": d.session, "mode": "form", "message": "Which one?",

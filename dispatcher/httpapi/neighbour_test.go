@@ -59,3 +59,47 @@ func TestASecondProcessFollowsAnswersAndCancelsButStartsNothing(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// late is a store that hears of other processes after a while, as one on disk does.
+type late struct{ session.Store }
+
+func (l late) Watch(ctx context.Context) (<-chan session.SessionID, error) {
+	bells, err := l.Store.Watch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make(chan session.SessionID)
+	go func() {
+		defer close(out)
+		for id := range bells {
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			select {
+			case out <- id:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return out, nil
+}
+
+func TestAnExecutionOfAnotherProcessThatWasNotHeardOfYetIsFollowedToItsEnd(t *testing.T) {
+	backing := memory.NewBacking()
+	p := serve(t, backing.Open("a"), &model{})
+	q := serve(t, late{backing.Open("b")}, &model{})
+	c := p.conversation()
+	sound(t, q.follow(p.start(c, "mock", "x", ""), nil, nil)) // it has the session open from here on
+	for _, config := range []string{`{"delayMs":0}`, `{"delayMs":30}`} {
+		id := p.start(c, "mock", "one two three", `,"config":`+config)
+		events := q.follow(id, nil, nil)
+		sound(t, events)
+		if got := lines(events); got != lines(p.events(id)) {
+			t.Errorf("config %s: told %s", config, types(events))
+		}
+		if rest := q.follow(id, nil, nil); lines(rest) != lines(events) {
+			t.Errorf("config %s: told %s afterwards", config, types(rest))
+		}
+	}
+}

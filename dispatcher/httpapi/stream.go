@@ -118,7 +118,7 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 	defer ping.Stop()
 	f := run.Feed(s, from)
 	ctx := context.WithoutCancel(x.r.Context())
-	ending, last := false, false
+	ending, last, asked := false, false, false
 	tell := func(l *portable.Line) {
 		out.event(l)
 		last = portable.Terminal(l.Type)
@@ -136,11 +136,24 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 		case err != nil:
 			x.s.cfg.Log.Info("stream cut", "err", err)
 			panic(http.ErrAbortHandler) // its end must not look like a good one
-		case last, n == 0 && (ending || !open):
+		case last, n == 0 && ending:
 			return nil
 		case n > 0:
 			ping.Reset(x.s.cfg.Ping)
 			continue
+		case !open: // here: another process may have it, and this one not have heard of that yet. The log knows.
+			ended, err := run.Ended(ctx, &executions.Part{})
+			switch {
+			case err != nil:
+				x.s.cfg.Log.Info("stream cut", "err", err)
+				panic(http.ErrAbortHandler)
+			case ended && asked:
+				return nil
+			case ended:
+				f, asked = run.Feed(nil, f.Cursor()), true // what was not heard of yet is in the store
+				continue
+			}
+			open = true
 		}
 		select {
 		case <-bell:

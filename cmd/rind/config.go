@@ -132,7 +132,7 @@ func keyWords(p settings.Provider, source string) string {
 
 // modelWords says which model a provider is asked for.
 func modelWords(p settings.Provider) string {
-	if p.Model == "" { // a hosted agent's
+	if p.Type == settings.ACP && (p.Model == "" || p.Model == ownModel) {
 		return "the model is its own choice"
 	}
 	return "model " + p.Model

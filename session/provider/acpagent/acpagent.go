@@ -7,7 +7,7 @@
 // ends; a session that comes back goes on with the child's own session where it can, else with a summary of the log.
 //
 // Goroutines of a child: one reads what it says and turns it into facts, one writes to it, one awaits its end, one per request of the child that
-// takes time, at most 64. All end with the child. A host (the child of one session over its restarts) owns none but timers; Hosts.Close and
+// takes time, at most 64, and while it answers one that gives it steering, where it takes that. All end with the child. A host (the child of one session over its restarts) owns none but timers; Hosts.Close and
 // Hosts.Forget end the children. A turn runs on its caller's goroutine.
 package acpagent
 

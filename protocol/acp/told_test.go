@@ -2,6 +2,8 @@ package acp
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +171,26 @@ func TestAReplayTellsWholeMessagesAndEndsWithWhatIsOpen(t *testing.T) {
 		if (len(asks) == 1) != alive {
 			t.Errorf("alive %v: %d asks", alive, len(asks))
 		}
+	}
+}
+
+func TestMessagesThatAreOpenAtTheEndOfAReplayAreToldInTheOrderOfTheirTurns(t *testing.T) {
+	l := &log{t: t}
+	var want []string
+	for i := range 8 {
+		l.add(delta(fmt.Sprint("m", i), 0, "a"))
+		l.entries[i].Turn = protocol.TurnID(fmt.Sprint("t", i))
+		want = append(want, fmt.Sprintf(`{"sessionUpdate":"agent_message_chunk","messageId":"m%d","content":{"type":"text","text":"a"}}`, i))
+	}
+	tell := NewTeller("s1", "/w", ClientCapabilities{}, nil)
+	tell.Replay(false)
+	told, _ := tell.EndReplay(tell.Tell(nil, l.entries, false), Open{})
+	var got []string
+	for i := range told {
+		got = append(got, string(told[i].Raw()))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("told\n%s", strings.Join(got, "\n"))
 	}
 }
 

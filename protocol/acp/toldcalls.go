@@ -2,6 +2,7 @@ package acp
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -250,7 +251,8 @@ func (a *Ask) tool() string {
 // EndReplay adds to dst what closes a replay: the text so far of what is being said, how open calls stand, the usage. It goes on as live. The
 // actions that are open are to be asked again.
 func (t *Teller) EndReplay(dst []Told, open Open) ([]Told, []*Ask) {
-	for turn, h := range t.thought {
+	for _, turn := range slices.Sorted(maps.Keys(t.thought)) {
+		h := t.thought[turn]
 		dst = t.sofar(dst, h, ThoughtChunk, thoughtID(h.id))
 		if turn != open.Turn {
 			delete(t.thought, turn)
@@ -259,7 +261,8 @@ func (t *Teller) EndReplay(dst []Told, open Open) ([]Told, []*Ask) {
 	if open.Text != "" {
 		t.text[open.Turn] = &heard{id: open.Message, sofar: []byte(open.Text)}
 	}
-	for _, h := range t.text {
+	for _, turn := range slices.Sorted(maps.Keys(t.text)) {
+		h := t.text[turn]
 		dst = t.sofar(dst, h, AgentChunk, h.id)
 	}
 	for _, id := range t.order {

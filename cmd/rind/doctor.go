@@ -129,7 +129,7 @@ func examine(ctx context.Context, std *streams, f *doctorFlags) *examined {
 		return e
 	}
 	e.root = root
-	r.add("data folder", mode(root, 0o077), "%s", root)
+	r.private("data folder", root, "chmod 700")
 	set, err := settings.Load(filepath.Join(root, settings.FileName))
 	if err != nil {
 		r.add("settings", "wrong", "%v", err)
@@ -139,7 +139,7 @@ func examine(ctx context.Context, std *streams, f *doctorFlags) *examined {
 	if _, err := os.Stat(set.Path); err != nil {
 		r.add("settings", "ok", "%s (none yet: defaults)", set.Path)
 	} else {
-		r.add("settings", mode(set.Path, 0o077), "%s", set.Path)
+		r.private("settings", set.Path, "chmod 600")
 	}
 	for _, u := range set.Unknown() {
 		r.add("settings", "warning", "unknown setting %s in line %d is ignored", u.Key, u.Line)
@@ -165,10 +165,12 @@ func examine(ctx context.Context, std *streams, f *doctorFlags) *examined {
 	return e
 }
 
-// mode is a warning when others may look into what should be private.
-func mode(path string, others os.FileMode) string {
-	if info, err := os.Stat(path); err == nil && os.PathSeparator == '/' && info.Mode().Perm()&others != 0 {
-		return "warning"
+// private adds what should be its owner's alone: a warning when others may look into it.
+func (r *report) private(check, path, mend string) {
+	info, err := os.Stat(path)
+	if err == nil && os.PathSeparator == '/' && info.Mode().Perm()&0o077 != 0 {
+		r.add(check, "warning", "%s is open to other users of this machine (mode %04o). Run %s %s.", path, info.Mode().Perm(), mend, path)
+		return
 	}
-	return "ok"
+	r.add(check, "ok", "%s", path)
 }

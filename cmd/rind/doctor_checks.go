@@ -31,7 +31,7 @@ func (r *report) store(ctx context.Context, rt *process) {
 		r.add("store", "wrong", "%s", text)
 		return
 	}
-	r.add("store", "ok", "%s: %d sessions, %d entries, %s, schema %d (readable from %d)", h.Path, h.Sessions, h.Entries, mebibytes(h.Bytes), h.WrittenBy, h.ReadableFrom)
+	r.add("store", "ok", "%s: %s, %s, %s, schema %d (readable from %d)", h.Path, counted(int(h.Sessions), "session", "sessions"), counted(int(h.Entries), "entry", "entries"), mebibytes(h.Bytes), h.WrittenBy, h.ReadableFrom)
 	if h.Integrity != "ok" {
 		r.add("store", "wrong", "integrity check: %s; copy the file away before you go on", h.Integrity)
 	}

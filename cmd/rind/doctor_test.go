@@ -260,7 +260,7 @@ func TestDoctorLooksAtTheStoreTheFlagsName(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	r := rind(t, root, ws, nil, "doctor", "--session-dir", dir)
-	if !strings.Contains(r.out, filepath.Join(dir, "rind.db")+": 1 sessions") {
+	if !strings.Contains(r.out, filepath.Join(dir, "rind.db")+": 1 session,") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -341,6 +341,9 @@ func (ss *Sessions) watch() {
 		}
 		return
 	}
+	for _, s := range ss.opened() { // what was committed after they were read and before anybody listened rang for nobody
+		s.post(s.refresh)
+	}
 	for id := range bells {
 		if s := ss.known(id); s != nil {
 			s.post(s.refresh)

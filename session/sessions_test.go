@@ -310,6 +310,49 @@ func TestAnotherProcessFollowsAndCancelsAndAnswersAndIsOtherwiseBusy(t *testing.
 	})
 }
 
+// lateEars is a store whose doorbells are heard late.
+type lateEars struct {
+	session.Store
+	gate chan struct{}
+}
+
+func (l lateEars) Watch(ctx context.Context) (<-chan session.SessionID, error) {
+	<-l.gate
+	return l.Store.Watch(ctx)
+}
+
+func TestWhatAnotherProcessAppendsBeforeDoorbellsAreHeardIsFollowedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		backing := memory.NewBacking()
+		a := newHouse(t, backing.Open("a"), answering())
+		s := a.draft()
+		a.prompt(s, "one")
+		own := backing.Open("b")
+		ears := lateEars{own, make(chan struct{})}
+		m := answering()
+		loop, err := session.NewLoop(session.Loop{Models: m})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &house{t: t, store: own, model: m}
+		b.all = session.NewSessions(session.Config{Store: ears, Agent: loop, Models: m, Now: time.Now})
+		s2 := b.open(s.ID)
+		synctest.Wait()
+		a.prompt(s, "two")
+		synctest.Wait()
+		close(ears.gate)
+		synctest.Wait()
+		var here, there session.Seq
+		a.view(s, func(v *session.View) { there = v.Head })
+		b.view(s2, func(v *session.View) { here = v.Head })
+		if here != there {
+			t.Errorf("followed to entry %d of %d", here, there)
+		}
+		b.close()
+		a.close()
+	})
+}
+
 func TestDeletingTakesTheBytesAndIsRefusedDuringATurn(t *testing.T) {
 	gate := make(chan struct{})
 	m := &model{}

@@ -221,6 +221,7 @@ func TestWorkInASessionThatAnotherProcessHadMeanwhileIsDoneBehindItInOrder(t *te
 		b := newHouse(t, backing.Open("b"), answering())
 		s := a.draft()
 		a.prompt(s, "one of a")
+		synctest.Wait() // it has looked once, as it does when it begins to listen
 		s2 := b.open(s.ID)
 		b.prompt(s2, "one of b")
 		w.since()
@@ -289,6 +290,7 @@ func TestAPromptInASessionThatAnotherProcessHasTakenIsRefused(t *testing.T) {
 		b := newHouse(t, backing.Open("b"), slow)
 		s := a.draft()
 		a.prompt(s, "one of a")
+		synctest.Wait() // it has looked once, as it does when it begins to listen
 		_, ch := ask(b.open(s.ID), session.PromptRequest{Input: "one of b"})
 		synctest.Wait()
 		_, refused := ask(s, session.PromptRequest{Input: "two of a"})

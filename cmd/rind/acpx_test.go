@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // acpxPackage is an independent headless client: a command for each thing a person does, and a process between them that keeps the agent.
@@ -32,23 +34,7 @@ type acpx struct {
 // installedACPX installs the client; the test is skipped where it cannot be had.
 func installedACPX(t *testing.T, root, ws string) *acpx {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("installs a client")
-	}
-	node, err1 := exec.LookPath("node")
-	npm, err2 := exec.LookPath("npm")
-	if err1 != nil || err2 != nil {
-		t.Skip("needs node and npm")
-	}
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	install := exec.CommandContext(ctx, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--prefix", dir, acpxPackage)
-	install.Dir = dir
-	install.WaitDelay = time.Second
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("no package registry in reach: %v: %.200s", err, out)
-	}
+	node, dir := testkit.Packages(t, acpxPackage)
 	home := t.TempDir()
 	mark := filepath.Base(filepath.Dir(home))
 	x := &acpx{t: t, node: node, cli: filepath.Join(dir, "node_modules", "acpx", "dist", "cli.js"), ws: ws}
@@ -61,6 +47,8 @@ func installedACPX(t *testing.T, root, ws string) *acpx {
 			t.Errorf("left behind: %+v", processesOf(acpxMark, mark))
 		}
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
 	if out, err := exec.CommandContext(ctx, node, x.cli, "--version").CombinedOutput(); err != nil {
 		t.Skipf("this node does not run %s: %v: %.200s", acpxPackage, err, out)
 	}

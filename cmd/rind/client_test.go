@@ -10,23 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // TestAStockJSONRPCClientSpeaksBothFramings drives the server with a client library as an extension would (docs/protocol/jsonrpc.md).
 func TestAStockJSONRPCClientSpeaksBothFramings(t *testing.T) {
-	node, err1 := exec.LookPath("node")
-	npm, err2 := exec.LookPath("npm")
-	if err1 != nil || err2 != nil {
-		t.Skip("needs node and npm")
-	}
-	dir := t.TempDir()
+	node, dir := testkit.Packages(t, "vscode-jsonrpc@8.2.1")
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	install := exec.CommandContext(ctx, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, "vscode-jsonrpc@8.2.1")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("no package registry in reach: %v: %.200s", err, out)
-	}
 	client, err := filepath.Abs("testdata/client.mjs")
 	if err != nil {
 		t.Fatal(err)

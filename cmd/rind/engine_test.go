@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -15,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // TestATurnWithAToolOverARealEngine has a real inference engine sample a turn: the call of a tool, its result given back, an answer. The
@@ -70,22 +71,10 @@ type enginesRequest struct {
 // startEngine installs and starts one, and ends it with the test.
 func startEngine(t *testing.T) (url string, asked <-chan enginesRequest) {
 	t.Helper()
-	node, err1 := exec.LookPath("node")
-	npm, err2 := exec.LookPath("npm")
-	if err := errors.Join(err1, err2); err != nil {
-		t.Skipf("needs node and npm: %v", err)
-	}
-	dir := t.TempDir()
 	const version = "3.21.1"
+	node, dir := testkit.Packages(t, "node-llama-cpp@"+version, "@node-llama-cpp/linux-x64@"+version)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
-	install := exec.CommandContext(ctx, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--omit=optional", "--prefix", dir,
-		"node-llama-cpp@"+version, "@node-llama-cpp/linux-x64@"+version)
-	install.Dir = dir
-	install.WaitDelay = time.Second
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("no package registry in reach: %v: %.200s", err, out)
-	}
 	script, err := os.ReadFile("testdata/engine.mjs")
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // sessionWith makes a session whose servers the editor names.
@@ -84,22 +83,7 @@ func raws(lines []*acpLine) string {
 
 // TestAReferenceServerNamedByAnEditorWorks runs a server that others wrote.
 func TestAReferenceServerNamedByAnEditorWorks(t *testing.T) {
-	node, err1 := exec.LookPath("node")
-	npm, err2 := exec.LookPath("npm")
-	if err1 != nil || err2 != nil {
-		t.Skip("needs node and npm")
-	}
-	if testing.Short() {
-		t.Skip("installs packages")
-	}
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	install := exec.CommandContext(ctx, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir, "@modelcontextprotocol/server-everything@2026.8.31")
-	install.Dir = dir
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("no package registry in reach: %v: %.200s", err, out)
-	}
+	node, dir := testkit.Packages(t, "@modelcontextprotocol/server-everything@2026.8.31")
 	root, ws := playing(t, `{"turns":[{"steps":[{"call":{"name":"mcp__everything__echo","arguments":{"message":"h\u00ef"}}}]},{"steps":[{"text":"Done."}]}]}`)
 	e := openNoticing(t, root, ws)
 	id := e.sessionWith(ws, map[string]any{

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // sdkPackage is the official SDK, with which testdata/agent.mjs is made: an agent nobody here wrote the wire of.
@@ -24,23 +26,9 @@ const sdkMark = "RIND_SDK_AGENT_TEST"
 // sdkAgent installs the agent and returns what hosts it; the test is skipped where the SDK cannot be had. mark finds its processes.
 func sdkAgent(t *testing.T) (args, env []string, mark string) {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("installs a package")
-	}
-	node, err1 := exec.LookPath("node")
-	npm, err2 := exec.LookPath("npm")
-	if err1 != nil || err2 != nil {
-		t.Skip("needs node and npm")
-	}
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	node, dir := testkit.Packages(t, sdkPackage)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	install := exec.CommandContext(ctx, npm, "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--prefix", dir, sdkPackage)
-	install.Dir = dir
-	install.WaitDelay = time.Second
-	if out, err := install.CombinedOutput(); err != nil {
-		t.Skipf("no package registry in reach: %v: %.200s", err, out)
-	}
 	script, err := os.ReadFile("testdata/agent.mjs")
 	if err != nil {
 		t.Fatal(err)

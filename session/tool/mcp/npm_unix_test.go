@@ -3,7 +3,6 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net"
@@ -14,42 +13,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
 )
 
-// installed puts npm packages into a folder; the test is skipped where none can be had.
-func installed(t *testing.T, packages ...string) (node, dir string) {
-	t.Helper()
-	node, err1 := proc.LookPath("node")
-	npm, err2 := proc.LookPath("npm")
-	if err1 != nil || err2 != nil {
-		t.Skip("needs node and npm")
-	}
-	if testing.Short() {
-		t.Skip("installs packages")
-	}
-	dir = t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	children := proc.NewChildren("")
-	defer func() { _ = children.KillAll() }()
-	var out bytes.Buffer
-	args := append([]string{"install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", dir}, packages...)
-	p, err := children.Start(proc.Spec{Path: npm, Args: args, Dir: dir, Env: os.Environ(), Stdout: &out, Stderr: &out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if exit, err := p.Wait(ctx); err != nil || exit.Code != 0 {
-		t.Skipf("no package registry in reach: %v: %.200s", err, out.String())
-	}
-	return node, dir
-}
-
 // TestServersOthersWroteWork holds the client against the reference servers.
 func TestServersOthersWroteWork(t *testing.T) {
-	node, dir := installed(t, "@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31")
+	node, dir := testkit.Packages(t, "@modelcontextprotocol/server-everything@2026.8.31", "@modelcontextprotocol/server-filesystem@2026.8.31")
 	at := func(name string) string {
 		return filepath.Join(dir, "node_modules", "@modelcontextprotocol", name, "dist", "index.js")
 	}

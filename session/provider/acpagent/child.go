@@ -75,7 +75,7 @@ type child struct {
 	fault    error // why broken is closed
 	requests map[string]context.CancelFunc
 	heard    time.Time
-	early    []json.RawMessage // updates that came before the answer that names their session
+	early    backlog // updates that came before the answer that names their session
 	opening  bool
 	silent   bool // what it says is a replay
 	asked    bool // seen to ask for consent

@@ -173,6 +173,11 @@ func (d *double) take(m message) {
 		if d.is("early") {
 			d.say("early ")
 		}
+		if d.is("torrent") {
+			for range maxBacklog + 500 {
+				d.say("x")
+			}
+		}
 		d.write(object{"id": m.ID, "result": object{"sessionId": d.session, "configOptions": d.options()}})
 		if d.is("unread") { // reads nothing more
 			time.Sleep(time.Hour)

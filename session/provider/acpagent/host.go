@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,17 +30,15 @@ type host struct {
 	crashes  []time.Time
 	blocked  time.Time // no start before
 	idle     *time.Timer
-	talk     *talk             // the turn that is being answered; nil for none
-	late     []json.RawMessage // updates that came while none was
-	dropping bool              // the last turn was cancelled: what comes late is not told
-	waking   bool              // a turn for what came late is being started
+	talk     *talk   // the turn that is being answered; nil for none
+	late     backlog // updates that came while none was
+	dropping bool    // the last turn was cancelled: what comes late is not told
+	waking   bool    // a turn for what came late is being started
 	closed   bool
 	title    string         // the newest the agent gave
 	commands []string       // names of the agent's own
 	last     session.TurnID // the newest that was answered here
 }
-
-const maxEarly = 256 // updates that are kept until their session is known
 
 func newHost(h *Hosts, id session.SessionID) *host {
 	var b [3]byte
@@ -237,202 +234,6 @@ func (ho *host) learn(c *child) {
 	ho.hosts.learn(c.spec, k)
 }
 
-// buffers says whether updates of unknown sessions are kept until their session is known.
-func (c *child) buffers(on bool) {
-	c.mu.Lock()
-	c.opening = on
-	c.mu.Unlock()
-}
-
-// mute says whether what the child says is a replay of what is in our log already.
-func (c *child) mute(on bool) {
-	c.mu.Lock()
-	c.silent = on
-	c.mu.Unlock()
-}
-
-// Request implements rpc.Peer: it is called on the reading goroutine, in reading order.
-func (c *child) Request(req protocol.Request) {
-	switch {
-	case req.Method == acp.MethodUpdate:
-		c.update(req.Params)
-		if req.ID != nil {
-			c.reply(protocol.Reply{ID: req.ID, Result: object{}})
-		}
-	case req.Method == acp.MethodCancelRequest:
-		c.withdrawn(req.Params)
-	case req.ID == nil:
-		c.event(req.Method, req.Params)
-	default:
-		c.asks(req)
-	}
-}
-
-// update takes one session/update.
-func (c *child) update(params json.RawMessage) {
-	id, u, ok := acp.ReadHostUpdate(params)
-	c.mu.Lock()
-	mine := c.self.ID == id && c.self.ID != ""
-	switch {
-	case c.silent && !lasting(u.Kind):
-		c.mu.Unlock()
-		return
-	case c.opening && !c.opened && (!mine || !c.silent):
-		if len(c.early) < maxEarly {
-			c.early = append(c.early, append(json.RawMessage(nil), params...))
-		}
-		c.mu.Unlock()
-		return
-	}
-	c.mu.Unlock()
-	c.take(id, &u, ok, params)
-}
-
-// lasting reports whether an update says how things stand, rather than what happens: such hold also in a replay.
-func lasting(kind string) bool {
-	switch kind {
-	case acp.CommandsUpdate, acp.ModeUpdate, acp.OptionsUpdate, acp.InfoUpdate:
-		return true
-	}
-	return false
-}
-
-// sets reports whether an update says how the agent is set.
-func sets(kind string) bool { return kind == acp.ModeUpdate || kind == acp.OptionsUpdate }
-
-// says reports whether an update is part of an answer: such open a turn of their own where none runs.
-func says(kind string) bool {
-	switch kind {
-	case acp.UsageUpdate, acp.NoticeUpdate, acp.UserChunk:
-		return false
-	}
-	return !lasting(kind)
-}
-
-// take hands an update to the turn that is being answered, or keeps it for one of its own.
-func (c *child) take(id string, u *acp.HostUpdate, ok bool, params json.RawMessage) {
-	if !ok || id != c.session().ID {
-		c.event(acp.MethodUpdate, params)
-		return
-	}
-	ho := c.host
-	for {
-		ho.mu.Lock()
-		talk := ho.talk
-		if talk == nil && says(u.Kind) {
-			if !ho.dropping && len(ho.late) < 4*maxEarly {
-				ho.late = append(ho.late, append(json.RawMessage(nil), params...))
-				ho.wake(c)
-			}
-			ho.mu.Unlock()
-			return
-		}
-		ho.mu.Unlock()
-		if talk == nil {
-			ho.outside(c, u)
-			return
-		}
-		if talk.update(u) {
-			return
-		}
-		ho.over(talk, false) // its turn has just ended
-	}
-}
-
-// flushEarly tells what came before the session was known. Called with the talk in place.
-func (c *child) flushEarly() {
-	c.mu.Lock()
-	early := c.early
-	c.early = nil
-	c.mu.Unlock()
-	for _, params := range early {
-		id, u, ok := acp.ReadHostUpdate(params)
-		if ok && id == c.session().ID && sets(u.Kind) { // how it was set before we set it
-			c.event(acp.MethodUpdate, params)
-			continue
-		}
-		c.take(id, &u, ok, params)
-	}
-}
-
-// event keeps what we have no other place for.
-func (c *child) event(method string, params json.RawMessage) {
-	c.host.mu.Lock()
-	talk := c.host.talk
-	c.host.mu.Unlock()
-	b := providerEvent(c.spec.Provider, method, params)
-	if talk != nil {
-		talk.t.Note(b)
-		return
-	}
-	c.host.outsideNote(b)
-}
-
-func providerEvent(provider, method string, params json.RawMessage) *protocol.ProviderEvent {
-	b := &protocol.ProviderEvent{}
-	data := object{"provider": provider, "method": method}
-	if len(params) > 0 {
-		data["params"] = params
-	}
-	b.More.Data = protocol.MustMarshal(data)
-	return b
-}
-
-func (ho *host) outsideNote(bodies ...protocol.Body) {
-	if ho.hosts.all != nil {
-		ho.hosts.all.Outside(ho.id, bodies...)
-	}
-}
-
-// outside takes what is said of the session while no turn runs.
-func (ho *host) outside(c *child, u *acp.HostUpdate) {
-	switch u.Kind {
-	case acp.CommandsUpdate:
-		ho.outsideNote(ho.offers(u.Commands))
-	case acp.InfoUpdate:
-		ho.retitle(u)
-	case acp.OptionsUpdate, acp.ModeUpdate:
-		o := c.changed(u)
-		if c.isOpen() && ho.hosts.all != nil { // before that the session's settings win
-			ho.hosts.all.Adopt(ho.id, o.change(c.spec.Provider))
-			ho.learn(c)
-		}
-	case acp.NoticeUpdate:
-		if u.Title != nil && *u.Title != "" {
-			ho.outsideNote(noticeOf(u.Severity, *u.Title, u))
-		}
-	default:
-		ho.outsideNote(providerEvent(c.spec.Provider, acp.MethodUpdate, u.Raw))
-	}
-}
-
-// offers keeps which commands the agent has, and makes the note of them.
-func (ho *host) offers(list json.RawMessage) protocol.Body {
-	names := acp.CommandNames(list)
-	ho.mu.Lock()
-	ho.commands = names
-	ho.mu.Unlock()
-	b := &protocol.CommandsChanged{}
-	b.More.Data = list
-	if len(list) == 0 {
-		b.More.Data = json.RawMessage("[]")
-	}
-	return b
-}
-
-// retitle gives the session the title the agent has for it.
-func (ho *host) retitle(u *acp.HostUpdate) {
-	if u.Title == nil || ho.hosts.all == nil {
-		return
-	}
-	title := oneLine(*u.Title, 200)
-	ho.mu.Lock()
-	before := ho.title
-	ho.title = title
-	ho.mu.Unlock()
-	ho.hosts.all.Retitle(ho.id, title, before)
-}
-
 // wake starts a turn for what came late; ho.mu is held.
 func (ho *host) wake(c *child) {
 	if ho.waking || ho.closed || ho.hosts.all == nil {
@@ -445,7 +246,7 @@ func (ho *host) wake(c *child) {
 			ho.mu.Lock()
 			ho.waking = false
 			if err != nil && protocol.KindOf(err) != protocol.TurnActive { // somebody else answers the session by now
-				ho.late = nil
+				ho.late.lose()
 			}
 			ho.mu.Unlock()
 		})
@@ -496,14 +297,14 @@ func (ho *host) answered(t *session.Turn) {
 func (ho *host) begin(k *talk) {
 	for {
 		ho.mu.Lock()
-		late := ho.late
-		ho.late = nil
-		if len(late) == 0 {
+		late, lost := ho.late.take()
+		if len(late) == 0 && lost == 0 {
 			ho.talk, ho.dropping = k, false
 			ho.mu.Unlock()
 			return
 		}
 		ho.mu.Unlock()
+		k.lost(lost)
 		for _, params := range late {
 			if _, u, ok := acp.ReadHostUpdate(params); ok {
 				k.update(&u)

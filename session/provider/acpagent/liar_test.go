@@ -85,3 +85,19 @@ func TestTextOfTwoTurnsIsNeverOneMessage(t *testing.T) {
 		t.Errorf("%d messages of %d ids", len(got), len(ids))
 	}
 }
+
+func TestWhatCannotBeKeptUntilATurnTakesItIsCountedAndTold(t *testing.T) {
+	h := open(t, memory.New(), "torrent")
+	s := h.draft("ask")
+	h.prompt(s, "hello")
+	if said := saidIn(h, s.ID); strings.Count(said, "x") != maxBacklog {
+		t.Errorf("%d updates were kept", strings.Count(said, "x"))
+	}
+	var told []string
+	for _, n := range find[*protocol.Notice](h, s.ID) {
+		told = append(told, n.Severity+" "+n.Title)
+	}
+	if want := "warning The agent said more than could be kept while no turn took it: 500 of its updates are lost."; len(told) != 1 || told[0] != want {
+		t.Errorf("told %q", told)
+	}
+}

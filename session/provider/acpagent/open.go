@@ -89,7 +89,7 @@ func (c *child) open(ctx context.Context, t *session.Turn, said *session.Said) (
 func (c *child) ready() {
 	c.mu.Lock()
 	c.opened = true
-	early := c.early
+	early := c.early.kept
 	c.mu.Unlock()
 	for _, params := range early {
 		if id, u, ok := acp.ReadHostUpdate(params); ok && id == c.session().ID && sets(u.Kind) {

@@ -46,7 +46,7 @@ var rooms = []room{
 	{path: "session/modelhttp", ours: ground}, // a layer below the providers that ask over HTTP
 	{path: "session/undo", ours: ground, third: []string{"github.com/aymanbagabas/go-udiff"}},
 
-	{path: "session/store/sqlite", ours: ground, third: append([]string{"modernc.org/sqlite"}, system...)},
+	{path: "session/store/sqlite", ours: ground, third: append([]string{"modernc.org/sqlite", "zombiezen.com/go/sqlite"}, system...)},
 	{path: "session/store/storetest", ours: ground, third: doubles, testOnly: true},
 	{path: "session/store/*", ours: ground},
 
@@ -101,7 +101,7 @@ var rooms = []room{
 		path: "internal/peers", ours: []string{"protocol", "session", "session/provider/*", "session/store/*", "internal/testkit"}, third: doubles, testOnly: true,
 	},
 	{path: "internal/archtest", processes: true, testOnly: true},
-	{path: "internal/bench", ours: append([]string{"session/store/sqlite"}, ground...), third: []string{"modernc.org/sqlite"}, processes: true, testOnly: true},
+	{path: "internal/bench", ours: append([]string{"session/store/sqlite"}, ground...), third: []string{"modernc.org/sqlite", "zombiezen.com/go/sqlite"}, processes: true, testOnly: true},
 }
 
 var (
@@ -114,7 +114,7 @@ var (
 // guests are modules that only the rooms whose row names them, and their tests, may import. Test files may import further modules
 // freely, but a guest in the wrong room's tests would tie that room to what it must not know.
 var guests = []string{
-	"modernc.org/sqlite", "charm.land/fantasy", "github.com/openai/openai-go", "github.com/anthropics/anthropic-sdk-go",
+	"modernc.org/sqlite", "zombiezen.com/go/sqlite", "charm.land/fantasy", "github.com/openai/openai-go", "github.com/anthropics/anthropic-sdk-go",
 	"github.com/spf13/cobra", "github.com/modelcontextprotocol/go-sdk",
 }
 

@@ -1,8 +1,6 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,8 +11,8 @@ import (
 
 // append inserts a batch. Its first write is the update of the session's row, which is also the check of lease and order; when that
 // changes nothing, nothing was written and the error says why.
-func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) error {
-	id, err := w.session(ctx, l.Session)
+func (w *writer) append(l session.Lease, b *session.Batch) error {
+	id, err := w.session(l.Session)
 	if err != nil {
 		return err
 	}
@@ -30,7 +28,7 @@ func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) 
 	}
 	for i, k := range b.Keys {
 		var taken int
-		if err := w.row(ctx, "SELECT count(*) FROM keys WHERE session = ? AND surface = ? AND key = ?", id, k.Surface, k.Key).Scan(&taken); err != nil {
+		if err := w.row("SELECT count(*) FROM keys WHERE session = ? AND surface = ? AND key = ?", id, k.Surface, k.Key).Scan(&taken); err != nil {
 			return err
 		}
 		same := func(o session.Key) bool { return o.Surface == k.Surface && o.Key == k.Key }
@@ -39,33 +37,33 @@ func (w *writer) append(ctx context.Context, l session.Lease, b *session.Batch) 
 		}
 	}
 	w.touched++
-	changed, err := w.update(ctx, id, l, b, before, head)
+	changed, err := w.update(id, l, b, before, head)
 	if err != nil {
 		return err
 	}
 	if !changed {
-		return w.refusal(ctx, id, l, b, before)
+		return w.refusal(id, l, b, before)
 	}
 	for _, k := range b.Keys {
-		if err := w.exec(ctx, "INSERT INTO keys (session, surface, key, digest, turn) VALUES (?, ?, ?, ?, ?)", id, k.Surface, k.Key, k.Digest, string(k.Turn)); err != nil {
+		if err := w.exec("INSERT INTO keys (session, surface, key, digest, turn) VALUES (?, ?, ?, ?, ?)", id, k.Surface, k.Key, k.Digest, string(k.Turn)); err != nil {
 			return err
 		}
 	}
 	for i := range b.Entries {
-		if err := w.insert(ctx, id, &b.Entries[i]); err != nil {
+		if err := w.insert(id, &b.Entries[i]); err != nil {
 			return err
 		}
 	}
 	if b.Row != nil && b.Row.Usage != nil {
 		u := b.Row.Usage
-		return w.exec(ctx, "INSERT INTO samples (session, time, model, input, cached, output, reasoning, compaction) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		return w.exec("INSERT INTO samples (session, time, model, input, cached, output, reasoning, compaction) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			id, u.Time.UnixMicro(), u.Model, u.Input, u.Cached, u.Output, u.Reasoning, u.Compaction)
 	}
 	return nil
 }
 
 // update moves the head from before to head, and the row and the lease with it; false when lease or head are not what the batch was made for.
-func (w *writer) update(ctx context.Context, id int64, l session.Lease, b *session.Batch, before, head int64) (bool, error) {
+func (w *writer) update(id int64, l session.Lease, b *session.Batch, before, head int64) (bool, error) {
 	now := w.s.opt.Now().UnixMicro()
 	q, args := "UPDATE sessions SET head = CASE WHEN ? < 0 THEN head ELSE ? END, touched = ?, activity = ?", []any{head, head, w.touched, now}
 	if r := b.Row; r != nil {
@@ -91,21 +89,17 @@ func (w *writer) update(ctx context.Context, id int64, l session.Lease, b *sessi
 	} else {
 		q, args = q+" AND owner = ?", append(args, w.s.inst.id)
 	}
-	res, err := w.change(ctx, q, args...)
-	if err != nil {
-		return false, err
-	}
-	n, err := res.RowsAffected()
+	n, err := w.change(q, args...)
 	return n > 0, err
 }
 
 // refusal says why a batch did not fit.
-func (w *writer) refusal(ctx context.Context, id int64, l session.Lease, b *session.Batch, before int64) error {
+func (w *writer) refusal(id int64, l session.Lease, b *session.Batch, before int64) error {
 	var head, epoch int64
 	var name, owner string
-	err := w.row(ctx, "SELECT session, head, epoch, owner FROM sessions WHERE id = ?", id).Scan(&name, &head, &epoch, &owner)
+	err := w.row("SELECT session, head, epoch, owner FROM sessions WHERE id = ?", id).Scan(&name, &head, &epoch, &owner)
 	switch {
-	case errors.Is(err, sql.ErrNoRows), err == nil && name != string(l.Session):
+	case errors.Is(err, errNoRow), err == nil && name != string(l.Session):
 		delete(w.ids, l.Session)
 		return fmt.Errorf("session %s: %w", l.Session, session.ErrNotFound)
 	case err != nil:
@@ -116,6 +110,7 @@ func (w *writer) refusal(ctx context.Context, id int64, l session.Lease, b *sess
 	return fmt.Errorf("session %s: entry %d behind head %d: %w", l.Session, before+1, head, session.ErrGap)
 }
 
+// blob makes NULL of nil.
 func blob(b []byte) any {
 	if b == nil {
 		return nil
@@ -123,48 +118,59 @@ func blob(b []byte) any {
 	return b
 }
 
-func (w *writer) insert(ctx context.Context, id int64, e *session.Entry) error {
-	var turn any
+// insert is what a log does most: its arguments take no detour.
+func (w *writer) insert(id int64, e *session.Entry) error {
+	turn := int64(0)
 	if e.Turn != "" {
-		n, err := w.turn(ctx, id, e)
-		if err != nil {
+		var err error
+		if turn, err = w.turn(id, e); err != nil {
 			return err
 		}
-		turn = n
+	}
+	st, err := w.Prepare("INSERT INTO entries (id, session, seq, number, count, kind, class, view, time, turn, event, more) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
+	if err != nil {
+		return err
 	}
 	w.nextID++
-	return w.exec(ctx, "INSERT INTO entries (id, session, seq, turn, number, count, kind, class, view, time, event, more) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		w.nextID, id, int64(e.Seq), turn, e.PortableFirst, e.PortableCount, int64(e.Kind), int64(e.Class()), int64(e.Told()), e.Time.UnixMicro(), blob(e.Event), blob(e.More))
+	for i, n := range [...]int64{w.nextID, id, int64(e.Seq), e.PortableFirst, int64(e.PortableCount), int64(e.Kind), int64(e.Class()), int64(e.Told()), e.Time.UnixMicro()} {
+		st.BindInt64(i+1, n)
+	}
+	if turn != 0 { // else it is NULL
+		st.BindInt64(10, turn)
+	}
+	bindBlob(st, 11, e.Event)
+	bindBlob(st, 12, e.More)
+	return finish(st)
 }
 
 // turn returns the row of an entry's turn, made when it is new, and keeps what retention needs to know of it.
-func (w *writer) turn(ctx context.Context, id int64, e *session.Entry) (int64, error) {
+func (w *writer) turn(id int64, e *session.Entry) (int64, error) {
 	n, known := w.turns[e.Turn]
 	if !known {
 		var err error
-		if n, err = w.newTurn(ctx, id, e); err != nil {
+		if n, err = w.newTurn(id, e); err != nil {
 			return 0, err
 		}
 		w.turns[e.Turn] = n
 	}
 	if e.Kind.Info().Terminal {
 		delete(w.turns, e.Turn)
-		return n, w.exec(ctx, "UPDATE turns SET ended = ? WHERE id = ?", e.Time.UnixMicro(), n)
+		return n, w.exec("UPDATE turns SET ended = ? WHERE id = ?", e.Time.UnixMicro(), n)
 	}
 	return n, nil
 }
 
 // newTurn makes the row of a turn, unless it is there: then this process has not appended to it before.
-func (w *writer) newTurn(ctx context.Context, id int64, e *session.Entry) (n int64, err error) {
+func (w *writer) newTurn(id int64, e *session.Entry) (n int64, err error) {
 	portable := e.Kind == protocol.KindTurnAccepted && !byEditor(e)
-	res, err := w.change(ctx, "INSERT INTO turns (turn, session, portable) VALUES (?, ?, ?) ON CONFLICT (turn) DO NOTHING", string(e.Turn), id, portable)
+	made, err := w.change("INSERT INTO turns (turn, session, portable) VALUES (?, ?, ?) ON CONFLICT (turn) DO NOTHING", string(e.Turn), id, portable)
 	if err != nil {
 		return 0, err
 	}
-	if made, _ := res.RowsAffected(); made > 0 {
-		return res.LastInsertId()
+	if made > 0 {
+		return w.LastInsertRowID(), nil
 	}
-	err = w.row(ctx, "SELECT id FROM turns WHERE turn = ?", string(e.Turn)).Scan(&n)
+	err = w.row("SELECT id FROM turns WHERE turn = ?", string(e.Turn)).Scan(&n)
 	return n, err
 }
 
@@ -175,13 +181,13 @@ func byEditor(e *session.Entry) bool {
 }
 
 // session returns the row of a session.
-func (w *writer) session(ctx context.Context, id session.SessionID) (int64, error) {
+func (w *writer) session(id session.SessionID) (int64, error) {
 	if n, ok := w.ids[id]; ok {
 		return n, nil
 	}
 	var n int64
-	err := w.row(ctx, "SELECT id FROM sessions WHERE session = ? AND "+notGone, string(id)).Scan(&n)
-	if errors.Is(err, sql.ErrNoRows) {
+	err := w.row("SELECT id FROM sessions WHERE session = ? AND "+notGone, string(id)).Scan(&n)
+	if errors.Is(err, errNoRow) {
 		return 0, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
 	if err == nil {

@@ -1,12 +1,13 @@
 package sqlite_test
 
 import (
-	"database/sql"
 	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	lite "zombiezen.com/go/sqlite"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -97,26 +98,31 @@ func BenchmarkRead10000(b *testing.B) {
 
 func BenchmarkBareSelect10000(b *testing.B) {
 	_, path := tenThousand(b)
-	db, err := sql.Open("sqlite", path)
+	c, err := lite.OpenConn(path, lite.OpenReadWrite)
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer db.Close()
+	defer c.Close()
+	st, err := c.Prepare("SELECT seq, kind, time, event, more FROM entries WHERE session = 1 ORDER BY seq")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var buf [4096]byte
 	for b.Loop() {
-		rows, err := db.QueryContext(b.Context(), "SELECT seq, kind, time, event, more FROM entries WHERE session = 1 ORDER BY seq")
-		if err != nil {
-			b.Fatal(err)
-		}
 		n := 0
-		for rows.Next() {
-			var seq, kind, micros int64
-			var event, more []byte
-			if err := rows.Scan(&seq, &kind, &micros, &event, &more); err != nil {
+		for ; ; n++ {
+			more, err := st.Step()
+			if err != nil {
 				b.Fatal(err)
 			}
-			n++
+			if !more {
+				break
+			}
+			_, _, _ = st.ColumnInt64(0), st.ColumnInt64(1), st.ColumnInt64(2)
+			st.ColumnBytes(3, buf[:])
+			st.ColumnBytes(4, buf[:])
 		}
-		if err := rows.Close(); err != nil || n != 10_000 {
+		if err := st.Reset(); err != nil || n != 10_000 {
 			b.Fatalf("%d events, %v", n, err)
 		}
 	}

@@ -1,214 +1,245 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
-	"time"
+	"net/url"
+	"path/filepath"
+	"strings"
 
-	"modernc.org/sqlite"
-
-	"github.com/rind-dev/rind/session"
+	"zombiezen.com/go/sqlite"
 )
 
-// writer is the state of the writer goroutine. Its connection is one of the driver and nobody else's: what database/sql does so that many may
-// share one is a sixth of the cost of a small write.
-type writer struct {
-	s       *Store
-	conn    driver.Conn
-	stmts   map[string]statement
-	args    []driver.NamedValue // of the statement that runs
-	full    int                 // 1: synchronous is FULL, 0: NORMAL, -1: unknown
-	ids     map[session.SessionID]int64
-	turns   map[session.TurnID]int64
-	nextID  int64
-	touched int64     // the order of activity is a counter, so that lists do not depend on a clock
-	counted bool      // the two above are those of the file, if it is as it was
-	seen    uint32    // version of the file then
-	dirty   bool      // the WAL may hold something
-	bounded time.Time // when its size was last looked at
+// mode is how a connection may use the file.
+type mode int
+
+const (
+	readWrite mode = iota
+	readOnly
+	immutable // reads a file in a folder where no -shm can be made: without locks, so connections on it are not kept
+)
+
+// uri names the file for SQLite.
+func (s *Store) uri(m mode) string {
+	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path)}
+	if m == immutable {
+		u.RawQuery = "immutable=1"
+	}
+	return u.String()
 }
 
-// forget drops what was learned in a transaction that is no more.
-func (w *writer) forget() {
-	w.ids, w.turns, w.counted = map[session.SessionID]int64{}, map[session.TurnID]int64{}, false
-}
+// connection is one of SQLite's, for one goroutine at a time. Its statements are prepared once.
+type connection struct{ *sqlite.Conn }
 
-// version changes with each commit, also with those of other connections once a transaction of this one has begun.
-func (w *writer) version() (uint32, error) {
-	return w.conn.(sqlite.FileControl).FileControlDataVersion("main")
-}
-
-// open gets the write connection.
-func (w *writer) open() error {
-	if w.conn != nil {
-		return nil
+// connect opens the file. It waits for nobody: see retry.
+func (s *Store) connect(m mode) (*connection, error) {
+	flags := sqlite.OpenURI | sqlite.OpenReadOnly
+	if m == readWrite {
+		flags = sqlite.OpenURI | sqlite.OpenReadWrite | sqlite.OpenCreate
 	}
-	ctx := context.Background()
-	w.s.mu.Lock()
-	if _, err := w.s.opened(ctx); err != nil {
-		return err
-	}
-	w.s.mu.Lock()
-	why := w.s.readOnly
-	w.s.mu.Unlock()
-	if why != nil {
-		return why
-	}
-	_, err := retry(ctx, func() (nothing, error) {
-		w.close()
-		conn, err := new(sqlite.Driver).Open(w.s.dsn(readWrite))
-		if err != nil {
-			return nothing{}, err
-		}
-		w.conn, w.full, w.stmts = conn, -1, map[string]statement{}
-		return nothing{}, errors.Join(w.pragma("wal_autocheckpoint = 1000"), w.pragma("journal_size_limit = 4194304"))
-	})
+	lite, err := sqlite.OpenConn(s.uri(m), flags)
 	if err != nil {
-		w.close()
-		return w.s.fault("open for writing", err)
+		return nil, err
 	}
-	w.forget()
+	c := &connection{lite}
+	c.SetBusyTimeout(0)
+	for _, p := range []string{"foreign_keys = 0", "secure_delete = 1", "trusted_schema = 0", "temp_store = 2", "cache_size = -4096"} {
+		if err := c.script("PRAGMA " + p); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *connection) close() { _ = c.Close() }
+
+// script runs statements that are not kept.
+func (c *connection) script(q string) error {
+	for q = strings.TrimSpace(q); q != ""; {
+		st, rest, err := c.PrepareTransient(q)
+		if err != nil {
+			return err
+		}
+		err = finish(st)
+		if end := st.Finalize(); err == nil {
+			err = end
+		}
+		if err != nil {
+			return err
+		}
+		q = strings.TrimSpace(q[len(q)-rest:])
+	}
 	return nil
 }
 
-func (w *writer) close() {
-	for _, st := range w.stmts {
-		_ = st.Close()
+// finish steps a statement to its end and makes it ready for the next time.
+func finish(st *sqlite.Stmt) error {
+	for {
+		more, err := st.Step()
+		if err != nil {
+			return err // and Step has reset it
+		}
+		if !more {
+			return st.Reset()
+		}
 	}
-	if w.conn != nil {
-		_ = w.conn.Close()
-	}
-	w.conn, w.stmts = nil, nil
 }
 
-// statement is a prepared statement of the driver.
-type statement interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
-func (w *writer) prepare(q string) (statement, error) {
-	st, err := w.conn.Prepare(q)
+// stmt is a statement with its arguments.
+func (c *connection) stmt(q string, args []any) (*sqlite.Stmt, error) {
+	st, err := c.Prepare(q)
 	if err != nil {
 		return nil, err
 	}
-	return st.(statement), nil
+	for i, a := range args {
+		switch a := a.(type) {
+		case nil:
+			st.BindNull(i + 1)
+		case int64:
+			st.BindInt64(i+1, a)
+		case int:
+			st.BindInt64(i+1, int64(a))
+		case bool:
+			st.BindBool(i+1, a)
+		case string:
+			st.BindText(i+1, a)
+		case []byte:
+			bindBlob(st, i+1, a)
+		default:
+			return nil, fmt.Errorf("argument %d is a %T", i+1, a)
+		}
+	}
+	return st, nil
 }
 
-// stmt prepares a statement once per connection.
-func (w *writer) stmt(q string) (statement, error) {
-	if st := w.stmts[q]; st != nil {
-		return st, nil
+// bindBlob binds bytes; nil is NULL.
+func bindBlob(st *sqlite.Stmt, param int, b []byte) {
+	if b == nil {
+		st.BindNull(param)
+		return
 	}
-	st, err := w.prepare(q)
-	if err == nil {
-		w.stmts[q] = st
-	}
-	return st, err
+	st.BindBytes(param, b)
 }
 
-// pragma sets what takes effect when the statement is prepared, so that it is prepared each time.
-func (w *writer) pragma(q string) error {
-	st, err := w.prepare("PRAGMA " + q)
+// exec runs a statement to its end.
+func (c *connection) exec(q string, args ...any) error {
+	st, err := c.stmt(q, args)
 	if err != nil {
 		return err
 	}
-	_, err = st.ExecContext(context.Background(), nil)
-	return errors.Join(err, st.Close())
+	return finish(st)
 }
 
-// bind makes the arguments of a statement. They hold until the next one.
-func (w *writer) bind(args []any) ([]driver.NamedValue, error) {
-	w.args = w.args[:0]
-	for i, a := range args {
-		switch v := a.(type) {
-		case int64, string, []byte, nil:
-		default:
-			var err error
-			if a, err = driver.DefaultParameterConverter.ConvertValue(v); err != nil {
-				return nil, fmt.Errorf("argument %d: %w", i+1, err)
-			}
-		}
-		w.args = append(w.args, driver.NamedValue{Ordinal: i + 1, Value: a})
+// change is exec for a statement that changes rows; it says how many.
+func (c *connection) change(q string, args ...any) (int, error) {
+	err := c.exec(q, args...)
+	return c.Changes(), err
+}
+
+// errNoRow says that a query for a row found none.
+var errNoRow = errors.New("no row")
+
+// row is a query for one row, which runs with Scan.
+type row struct {
+	c    *connection
+	q    string
+	args []any
+}
+
+func (c *connection) row(q string, args ...any) row { return row{c, q, args} }
+
+// Scan reads the row into dest; see scan. The error is errNoRow when there is none.
+func (r row) Scan(dest ...any) error {
+	return r.c.first(func(st *sqlite.Stmt) error { return scan(st, dest...) }, r.q, r.args...)
+}
+
+// first calls f with the first row of a query. The error is errNoRow when there is none.
+func (c *connection) first(f func(*sqlite.Stmt) error, q string, args ...any) error {
+	st, err := c.stmt(q, args)
+	if err != nil {
+		return err
 	}
-	return w.args, nil
-}
-
-func (w *writer) exec(ctx context.Context, q string, args ...any) error {
-	_, err := w.change(ctx, q, args...)
+	found, err := st.Step()
+	if err != nil {
+		return err
+	}
+	if found {
+		err = f(st)
+	} else {
+		err = errNoRow
+	}
+	if end := st.Reset(); err == nil {
+		err = end
+	}
 	return err
 }
 
-// change runs a statement and says how many rows it changed, and the id of the row it inserted.
-func (w *writer) change(ctx context.Context, q string, args ...any) (driver.Result, error) {
-	st, err := w.stmt(q)
-	if err != nil {
-		return nil, err
-	}
-	values, err := w.bind(args)
-	if err != nil {
-		return nil, err
-	}
-	return st.ExecContext(ctx, values)
+// all makes one of each row of a query.
+func all[T any](c *connection, of func(*sqlite.Stmt) (T, error), q string, args ...any) (out []T, err error) {
+	err = c.each(func(st *sqlite.Stmt) error {
+		v, err := of(st)
+		out = append(out, v)
+		return err
+	}, q, args...)
+	return out, err
 }
 
-// scanner is a row, or the error that there is none.
-type scanner interface{ Scan(dest ...any) error }
-
-// row reads the first row of a query.
-func (w *writer) row(ctx context.Context, q string, args ...any) scanner {
-	st, err := w.stmt(q)
+// each calls f with each row of a query.
+func (c *connection) each(f func(*sqlite.Stmt) error, q string, args ...any) error {
+	st, err := c.stmt(q, args)
 	if err != nil {
-		return firstRow{err: err}
+		return err
 	}
-	values, err := w.bind(args)
-	if err != nil {
-		return firstRow{err: err}
+	for {
+		more, err := st.Step()
+		if err != nil {
+			return err
+		}
+		if !more {
+			return st.Reset()
+		}
+		if err := f(st); err != nil {
+			_ = st.Reset()
+			return err
+		}
 	}
-	rows, err := st.QueryContext(ctx, values)
-	if err != nil {
-		return firstRow{err: err}
-	}
-	r := firstRow{columns: make([]driver.Value, len(rows.Columns()))}
-	if r.err = rows.Next(r.columns); r.err == io.EOF {
-		r.err = sql.ErrNoRows
-	}
-	if err := rows.Close(); r.err == nil {
-		r.err = err
-	}
-	return r
 }
 
-// firstRow is a row that was read.
-type firstRow struct {
-	columns []driver.Value
-	err     error
+// within runs f in a transaction that only reads: all it sees is of one moment.
+func (c *connection) within(f func() error) error {
+	if err := c.exec("BEGIN"); err != nil {
+		return err
+	}
+	err := f()
+	if end := c.exec("ROLLBACK"); err == nil {
+		err = end
+	}
+	return err
 }
 
-// Scan implements scanner for the types of the schema. Bytes are the caller's.
-func (r firstRow) Scan(dest ...any) error {
-	if r.err != nil {
-		return r.err
-	}
+// scan reads the columns of a row, from the first one on. A column that holds something else than the schema says is an error; bytes may be NULL.
+func scan(st *sqlite.Stmt, dest ...any) error {
 	for i, d := range dest {
-		var ok bool
+		is, ok := st.ColumnType(i), false
 		switch d := d.(type) {
 		case *int64:
-			*d, ok = r.columns[i].(int64)
+			*d, ok = st.ColumnInt64(i), is == sqlite.TypeInteger
 		case *int:
-			var n int64
-			n, ok = r.columns[i].(int64)
-			*d = int(n)
+			*d, ok = st.ColumnInt(i), is == sqlite.TypeInteger
+		case *bool:
+			*d, ok = st.ColumnBool(i), is == sqlite.TypeInteger
 		case *string:
-			*d, ok = r.columns[i].(string)
+			*d, ok = st.ColumnText(i), is == sqlite.TypeText
+		case *[]byte:
+			*d, ok = nil, is == sqlite.TypeNull || is == sqlite.TypeBlob || is == sqlite.TypeText
+			if n := st.ColumnLen(i); n > 0 {
+				*d = make([]byte, n)
+				st.ColumnBytes(i, *d)
+			}
 		}
 		if !ok {
-			return fmt.Errorf("column %d is a %T, not for a %T", i+1, r.columns[i], d)
+			return fmt.Errorf("column %d holds %s, not what belongs into a %T", i+1, is, d)
 		}
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 
 // LimitPages makes the file full at n pages, until the write connection is made anew.
 func (s *Store) LimitPages(ctx context.Context, n int) {
-	if err := s.alone(ctx, func(ctx context.Context, w *writer) error {
-		return w.pragma(fmt.Sprintf("max_page_count = %d", n))
+	if err := s.alone(ctx, func(w *writer) error {
+		return w.script(fmt.Sprintf("PRAGMA max_page_count = %d", n))
 	}); err != nil {
 		panic(err)
 	}
@@ -17,8 +17,8 @@ func (s *Store) LimitPages(ctx context.Context, n int) {
 
 // Synchronous returns the level of the write connection: 1 NORMAL, 2 FULL.
 func (s *Store) Synchronous(ctx context.Context) (level int, err error) {
-	err = s.alone(ctx, func(ctx context.Context, w *writer) error {
-		return w.row(ctx, "PRAGMA synchronous").Scan(&level)
+	err = s.alone(ctx, func(w *writer) error {
+		return w.row("PRAGMA synchronous").Scan(&level)
 	})
 	return level, err
 }

@@ -9,8 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
+	"zombiezen.com/go/sqlite"
 
 	"github.com/rind-dev/rind/session"
 )
@@ -19,8 +18,11 @@ import (
 var busyLimit = 5 * time.Second
 
 func isBusy(err error) bool {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && (e.Code()&0xff == sqlite3.SQLITE_BUSY || e.Code()&0xff == sqlite3.SQLITE_LOCKED || e.Code() == sqlite3.SQLITE_PROTOCOL)
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultProtocol:
+		return true
+	}
+	return false
 }
 
 // retry runs f until the file is not locked by another process, for at most 5 s. SQLite's own handler starves writers of several
@@ -55,25 +57,23 @@ func (s *Store) fault(doing string, err error) error {
 			return err
 		}
 	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		switch e.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL:
-			return fmt.Errorf("%w: %s stayed locked for %s", session.ErrLocked, s.path, busyLimit)
-		case sqlite3.SQLITE_FULL:
+	switch code := sqlite.ErrCode(err); code.ToPrimary() {
+	case sqlite.ResultBusy, sqlite.ResultLocked, sqlite.ResultProtocol:
+		return fmt.Errorf("%w: %s stayed locked for %s", session.ErrLocked, s.path, busyLimit)
+	case sqlite.ResultFull:
+		return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
+	case sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultAuth:
+		return fmt.Errorf("%w: %s: check its permissions and those of its folder", session.ErrReadOnly, s.path)
+	case sqlite.ResultNotADB: // nothing of it can be read
+		return fmt.Errorf("%w: %s: move the file away to begin with an empty one; it was left as it is", session.ErrCorrupt, s.path)
+	case sqlite.ResultCorrupt, sqlite.ResultFormat:
+		return fmt.Errorf("%w: %s: run 'rind doctor'; the file was left as it is", session.ErrCorrupt, s.path)
+	case sqlite.ResultIOErr:
+		// A write that failed without a word for it is a quota or a limit of the process; other failures beside a full disk are its doing too.
+		if code == sqlite.ResultIOErrWrite || code == sqlite.ResultIOErrSHMSize || diskFull(s.path) {
 			return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
-		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH:
-			return fmt.Errorf("%w: %s: check its permissions and those of its folder", session.ErrReadOnly, s.path)
-		case sqlite3.SQLITE_NOTADB: // nothing of it can be read
-			return fmt.Errorf("%w: %s: move the file away to begin with an empty one; it was left as it is", session.ErrCorrupt, s.path)
-		case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FORMAT:
-			return fmt.Errorf("%w: %s: run 'rind doctor'; the file was left as it is", session.ErrCorrupt, s.path)
-		case sqlite3.SQLITE_IOERR:
-			// A write that failed without a word for it is a quota or a limit of the process; other failures beside a full disk are its doing too.
-			if c := e.Code(); c == sqlite3.SQLITE_IOERR_WRITE || c == sqlite3.SQLITE_IOERR_SHMSIZE || diskFull(s.path) {
-				return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)
-			}
-			return fmt.Errorf("%w: %s: input/output error (%d): check the disk", session.ErrReadOnly, s.path, e.Code())
 		}
+		return fmt.Errorf("%w: %s: input/output error (%d): check the disk", session.ErrReadOnly, s.path, int(code))
 	}
 	if errors.Is(err, syscall.ENOSPC) {
 		return fmt.Errorf("%w: %s: free some space and try again", session.ErrFull, s.path)

@@ -10,14 +10,14 @@ import (
 
 // Create implements session.Log.
 func (s *Store) Create(ctx context.Context, m session.Meta) error {
-	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
-		if _, err := w.session(ctx, m.ID); err == nil {
+	_, err := run(ctx, s, func(w *writer) (nothing, error) {
+		if _, err := w.session(m.ID); err == nil {
 			return nothing{}, fmt.Errorf("session %s: %w", m.ID, session.ErrExists)
 		} else if !errors.Is(err, session.ErrNotFound) {
 			return nothing{}, err
 		}
 		var taken int
-		if err := w.row(ctx, "SELECT count(*) FROM sessions WHERE conversation = ?", m.ConversationID).Scan(&taken); err != nil {
+		if err := w.row("SELECT count(*) FROM sessions WHERE conversation = ?", m.ConversationID).Scan(&taken); err != nil {
 			return nothing{}, err
 		}
 		if taken > 0 {
@@ -28,7 +28,7 @@ func (s *Store) Create(ctx context.Context, m session.Meta) error {
 		if activity.IsZero() {
 			activity = s.opt.Now()
 		}
-		return nothing{}, w.exec(ctx, `INSERT INTO sessions (session, conversation, workspace, parent, created, touched, activity, title, preview, messages, tool_calls, user_prompt, metadata, fold, fold_seq)
+		return nothing{}, w.exec(`INSERT INTO sessions (session, conversation, workspace, parent, created, touched, activity, title, preview, messages, tool_calls, user_prompt, metadata, fold, fold_seq)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, string(m.ID), m.ConversationID, m.Workspace, string(m.Parent), m.Created.UnixMicro(), w.touched,
 			activity.UnixMicro(), m.Title, m.Preview, m.Messages, m.ToolCalls, m.UserPrompt, blob(m.Metadata), blob(m.Fold), int64(m.FoldSeq))
 	})
@@ -42,15 +42,15 @@ func (s *Store) Acquire(ctx context.Context, id session.SessionID) (session.Leas
 			return session.Lease{}, s.fault("instance lock", err)
 		}
 	}
-	return run(ctx, s, func(ctx context.Context, w *writer) (session.Lease, error) {
+	return run(ctx, s, func(w *writer) (session.Lease, error) {
 		l := session.Lease{Session: id}
-		n, err := w.session(ctx, id)
+		n, err := w.session(id)
 		if err != nil {
 			return l, err
 		}
 		var owner string
 		var head int64
-		if err := w.row(ctx, "SELECT owner, epoch, head FROM sessions WHERE id = ?", n).Scan(&owner, &l.Epoch, &head); err != nil {
+		if err := w.row("SELECT owner, epoch, head FROM sessions WHERE id = ?", n).Scan(&owner, &l.Epoch, &head); err != nil {
 			return l, err
 		}
 		l.Head = session.Seq(head)
@@ -61,14 +61,14 @@ func (s *Store) Acquire(ctx context.Context, id session.SessionID) (session.Leas
 			return l, fmt.Errorf("session %s: %w", id, session.ErrBusy)
 		}
 		l.Epoch++
-		return l, w.exec(ctx, "UPDATE sessions SET owner = ?, epoch = ? WHERE id = ?", s.inst.id, l.Epoch, n)
+		return l, w.exec("UPDATE sessions SET owner = ?, epoch = ? WHERE id = ?", s.inst.id, l.Epoch, n)
 	})
 }
 
 // Release implements session.Log.
 func (s *Store) Release(ctx context.Context, l session.Lease) error {
-	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
-		return nothing{}, w.exec(ctx, "UPDATE sessions SET owner = '' WHERE session = ? AND owner = ? AND epoch = ?", string(l.Session), s.inst.id, l.Epoch)
+	_, err := run(ctx, s, func(w *writer) (nothing, error) {
+		return nothing{}, w.exec("UPDATE sessions SET owner = '' WHERE session = ? AND owner = ? AND epoch = ?", string(l.Session), s.inst.id, l.Epoch)
 	})
 	if errors.Is(err, session.ErrClosed) {
 		return nil // the lock file goes with the store, and the lease with it

@@ -7,52 +7,36 @@ import (
 	"strings"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
 // Sessions implements session.Log.
 func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Meta, string, error) {
-	db, err := s.db(ctx)
-	if err != nil {
-		return nil, "", err
-	}
 	from, err := parsePage(q.Page)
 	if err != nil {
 		return nil, "", err
 	}
 	where, args := from.where(q)
-	found, err := retry(ctx, func() (found listed, err error) {
-		rows, err := db.QueryContext(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+where+" ORDER BY touched DESC LIMIT ?", append(args, q.Limit+1)...)
-		if err != nil {
-			return found, err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			m, touched, err := s.scanMeta(rows)
-			if err != nil {
-				return found, err
-			}
-			found.metas, found.touched = append(found.metas, m), append(found.touched, touched)
-		}
-		return found, rows.Err()
+	found, err := read(ctx, s, func(c *connection) ([]listed, error) {
+		return all(c, scanMeta, "SELECT "+metaColumns+" FROM sessions WHERE "+where+" ORDER BY touched DESC LIMIT ?", append(args, q.Limit+1)...)
 	})
 	if err != nil {
 		return nil, "", s.fault("list", err)
 	}
 	next := ""
-	if len(found.metas) > q.Limit { // one more than asked for: there is another page
-		found.metas = found.metas[:q.Limit]
-		next = page{cmp.Or(from.start, found.touched[0]), found.touched[q.Limit-1]}.token()
+	if len(found) > q.Limit { // one more than asked for: there is another page
+		found = found[:q.Limit]
+		next = page{cmp.Or(from.start, found[0].touched), found[q.Limit-1].touched}.token()
 	}
-	s.markOwners(found.metas)
-	return found.metas, next, nil
-}
-
-// listed are sessions with their places in the order of activity.
-type listed struct {
-	metas   []session.Meta
-	touched []int64
+	metas := make([]session.Meta, len(found))
+	for i := range found {
+		metas[i] = found[i].Meta
+	}
+	s.markOwners(metas)
+	return metas, next, nil
 }
 
 // page is where a page of a list goes on: what was touched after the listing began is left out of it, so that no session shows twice.
@@ -115,10 +99,6 @@ func (s *Store) markOwners(metas []session.Meta) {
 
 // Turns implements session.Log.
 func (s *Store) Turns(ctx context.Context, q session.TurnQuery) ([]session.TurnPlace, error) {
-	db, err := s.db(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if q.Before == 0 {
 		q.Before = 1 << 62
 	}
@@ -127,22 +107,11 @@ func (s *Store) Turns(ctx context.Context, q session.TurnQuery) ([]session.TurnP
 		where += " AND t.session = (SELECT id FROM sessions WHERE session = ?)"
 		args = append(args, string(q.Session))
 	}
-	out, err := retry(ctx, func() ([]session.TurnPlace, error) {
-		rows, err := db.QueryContext(ctx, "SELECT t.id, t.turn, s.session, t.ended IS NOT NULL FROM turns t JOIN sessions s ON s.id = t.session WHERE "+where+
-			" ORDER BY t.id DESC LIMIT ?", append(args, q.Limit)...)
-		if err != nil {
-			return nil, err
-		}
-		defer rows.Close()
-		var out []session.TurnPlace
-		for rows.Next() {
-			var t session.TurnPlace
-			if err := rows.Scan(&t.Place, &t.Turn, &t.Session, &t.Ended); err != nil {
-				return nil, err
-			}
-			out = append(out, t)
-		}
-		return out, rows.Err()
+	out, err := read(ctx, s, func(c *connection) ([]session.TurnPlace, error) {
+		return all(c, func(st *sqlite.Stmt) (t session.TurnPlace, err error) {
+			err = scan(st, &t.Place, (*string)(&t.Turn), (*string)(&t.Session), &t.Ended)
+			return t, err
+		}, "SELECT t.id, t.turn, s.session, t.ended IS NOT NULL FROM turns t JOIN sessions s ON s.id = t.session WHERE "+where+" ORDER BY t.id DESC LIMIT ?", append(args, q.Limit)...)
 	})
 	return out, s.fault("list", err)
 }
@@ -159,27 +128,15 @@ func (s *Store) Usage(ctx context.Context, since time.Time) (session.UsageReport
 		{&rep.Models, "a.model", "sum(a.input + a.output) DESC"},
 		{&rep.Sessions, "s.session", "max(a.time) DESC"},
 	} {
-		db, err := s.db(ctx)
-		if err != nil {
-			return rep, err
-		}
-		*part.to, err = retry(ctx, func() ([]session.UsageRow, error) {
-			rows, err := db.QueryContext(ctx, "SELECT "+part.name+", sum(a.input), sum(a.cached), sum(a.output), sum(a.reasoning), count(*), sum(a.compaction), max(a.time) FROM samples a JOIN sessions s ON s.id = a.session WHERE a.time >= ? GROUP BY 1 ORDER BY "+part.order, since.UnixMicro())
-			if err != nil {
-				return nil, err
-			}
-			defer rows.Close()
-			var out []session.UsageRow
-			for rows.Next() {
+		var err error
+		*part.to, err = read(ctx, s, func(c *connection) ([]session.UsageRow, error) {
+			return all(c, func(st *sqlite.Stmt) (session.UsageRow, error) {
 				var r session.UsageRow
 				var last int64
-				if err := rows.Scan(&r.Name, &r.Input, &r.Cached, &r.Output, &r.Reasoning, &r.Samples, &r.Compactions, &last); err != nil {
-					return nil, err
-				}
+				err := scan(st, &r.Name, &r.Input, &r.Cached, &r.Output, &r.Reasoning, &r.Samples, &r.Compactions, &last)
 				r.Last = time.UnixMicro(last).UTC()
-				out = append(out, r)
-			}
-			return out, rows.Err()
+				return r, err
+			}, "SELECT "+part.name+", sum(a.input), sum(a.cached), sum(a.output), sum(a.reasoning), count(*), sum(a.compaction), max(a.time) FROM samples a JOIN sessions s ON s.id = a.session WHERE a.time >= ? GROUP BY 1 ORDER BY "+part.order, since.UnixMicro())
 		})
 		if err != nil {
 			return rep, s.fault("usage", err)

@@ -2,28 +2,15 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"modernc.org/sqlite"
 
 	"github.com/rind-dev/rind/session"
-)
-
-// mode is how a connection may use the file.
-type mode string
-
-const (
-	readWrite mode = "rwc"
-	readOnly  mode = "ro"
-	// immutable reads a file in a folder where no -shm can be made: without locks, so connections on it are not kept.
-	immutable mode = "ro&immutable=1"
 )
 
 var tuneOnce sync.Once
@@ -36,15 +23,6 @@ func tune() {
 	})
 }
 
-// dsn names the file for database/sql with the pragmas of every connection.
-func (s *Store) dsn(m mode) string {
-	q := url.Values{}
-	for _, p := range []string{"busy_timeout(0)", "foreign_keys(0)", "secure_delete(1)", "trusted_schema(0)", "temp_store(2)", "cache_size(-4096)"} {
-		q.Add("_pragma", p)
-	}
-	return (&url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path), RawQuery: q.Encode() + "&mode=" + string(m)}).String()
-}
-
 // opening is one try to open the file; everybody who needs it meanwhile waits for the same one.
 type opening struct {
 	done chan struct{}
@@ -52,7 +30,7 @@ type opening struct {
 }
 
 // db opens the file if nobody has, and returns the reading connections.
-func (s *Store) db(ctx context.Context) (*sql.DB, error) {
+func (s *Store) db(ctx context.Context) (*readers, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -63,7 +41,7 @@ func (s *Store) db(ctx context.Context) (*sql.DB, error) {
 
 // opened is db without the question whether the store is closed: the writer may still open the file for what was handed over before. It
 // is called with mu held and gives it back.
-func (s *Store) opened(ctx context.Context) (*sql.DB, error) {
+func (s *Store) opened(ctx context.Context) (*readers, error) {
 	if s.read != nil {
 		defer s.mu.Unlock()
 		return s.read, nil
@@ -91,20 +69,10 @@ func (s *Store) opened(ctx context.Context) (*sql.DB, error) {
 func (s *Store) openFile(o *opening) {
 	tune()
 	m, why, err := s.prepare()
-	var read *sql.DB
-	if err == nil {
-		read, err = sql.Open("sqlite", s.dsn(m))
-		err = s.fault("open", err)
-	}
 	s.mu.Lock()
 	if err == nil {
-		read.SetMaxOpenConns(4)
-		read.SetMaxIdleConns(4) // all of them: one that is opened anew has its pragmas and statements to prepare
-		read.SetConnMaxIdleTime(time.Minute)
-		if m == immutable {
-			read.SetMaxIdleConns(-1)
-		}
-		s.read, s.mode, s.readOnly = read, m, why
+		s.read = &readers{connect: func() (*connection, error) { return s.connect(m) }, keep: m != immutable, slots: make(chan struct{}, maxReaders)}
+		s.mode, s.readOnly = m, why
 	}
 	o.err, s.opening = err, nil
 	s.mu.Unlock()
@@ -117,18 +85,18 @@ func (s *Store) prepare() (m mode, why, err error) {
 	info, err := os.Stat(s.path)
 	switch {
 	case err == nil && info.IsDir():
-		return "", nil, fmt.Errorf("%w: %s is a directory, not a file: move it away", session.ErrCorrupt, s.path)
+		return 0, nil, fmt.Errorf("%w: %s is a directory, not a file: move it away", session.ErrCorrupt, s.path)
 	case err == nil && info.Size() == 0 && !s.opt.ReadOnly:
 		s.opt.Log.Warn("store file is empty: starting a new one", "path", s.path)
 		s.keepOrphan()
 	case errors.Is(err, os.ErrNotExist) && s.opt.ReadOnly:
-		return "", nil, fmt.Errorf("%w: there is no store at %s", session.ErrNotFound, s.path)
+		return 0, nil, fmt.Errorf("%w: there is no store at %s", session.ErrNotFound, s.path)
 	case errors.Is(err, os.ErrNotExist):
 		if err := s.make(); err != nil {
-			return "", nil, fmt.Errorf("%w: %s: check the permissions of its folder: %w", session.ErrReadOnly, s.path, err)
+			return 0, nil, fmt.Errorf("%w: %s: check the permissions of its folder: %w", session.ErrReadOnly, s.path, err)
 		}
 	case err != nil:
-		return "", nil, fmt.Errorf("%w: %s: check its permissions: %w", session.ErrReadOnly, s.path, err)
+		return 0, nil, fmt.Errorf("%w: %s: check its permissions: %w", session.ErrReadOnly, s.path, err)
 	}
 	if s.opt.ReadOnly {
 		why = fmt.Errorf("%w: %s was opened for reading only", session.ErrReadOnly, s.path)
@@ -155,7 +123,7 @@ func (s *Store) prepare() (m mode, why, err error) {
 			break
 		}
 	}
-	return "", nil, err
+	return 0, nil, err
 }
 
 // make creates the file here rather than in SQLite, so that it is private from its first byte whatever the umask; -wal and -shm take its

@@ -1,11 +1,11 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
+
+	"zombiezen.com/go/sqlite"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -18,86 +18,74 @@ const (
 	turnColumn   = "ifnull(e.turn, 0), " // before them, where a page may have entries of several turns or of none
 )
 
-// intColumn is a column that holds an integer. As a sql.Scanner it spares the detour that database/sql takes through reflection.
-type intColumn int64
-
-// Scan implements sql.Scanner.
-func (n *intColumn) Scan(v any) error {
-	i, ok := v.(int64)
-	if !ok {
-		return fmt.Errorf("%T where a number belongs", v)
-	}
-	*n = intColumn(i)
-	return nil
-}
-
-// textColumn is a column that holds bytes, or nothing; it keeps a copy of them.
-type textColumn struct {
-	*room
-	b []byte
-}
-
-// Scan implements sql.Scanner.
-func (t *textColumn) Scan(v any) error {
-	switch v := v.(type) {
-	case []byte:
-		t.b = t.keep(v)
-	case string:
-		t.b = t.keep([]byte(v))
-	case nil:
-		t.b = nil
-	default:
-		return fmt.Errorf("%T where text belongs", v)
-	}
-	return nil
-}
-
 // room is where the bytes of a page lie: in few pieces of memory, rather than in one for each.
 type room struct {
 	size int // of a piece
 	free []byte
 }
 
-func (r *room) keep(b []byte) []byte {
-	if len(b) == 0 {
-		return nil
+// blob keeps a column of bytes, nil for none and for no bytes; false when it holds something else.
+func (r *room) blob(st *sqlite.Stmt, column int) ([]byte, bool) {
+	switch st.ColumnType(column) {
+	case sqlite.TypeNull:
+		return nil, true
+	case sqlite.TypeBlob, sqlite.TypeText:
+	default:
+		return nil, false
 	}
-	if len(b) > len(r.free) {
-		r.free = make([]byte, max(r.size, len(b)))
+	n := st.ColumnLen(column)
+	if n == 0 {
+		return nil, true
 	}
-	kept := r.free[:len(b):len(b)]
-	r.free = r.free[len(b):]
-	copy(kept, b)
-	return kept
+	if n > len(r.free) {
+		r.free = make([]byte, max(r.size, n))
+	}
+	kept := r.free[:n:n]
+	r.free = r.free[n:]
+	st.ColumnBytes(column, kept)
+	return kept, true
 }
 
-// page reads all rows of entryColumns, which turnColumn is before or not, and closes them; the turns are still to be named.
-func (s *Store) page(rows *sql.Rows, turns bool, what string, limit int) ([]session.Entry, []span, error) {
-	defer rows.Close()
+// page reads a page of entryColumns, which turnColumn is before or not; the turns are still to be named.
+func (s *Store) page(c *connection, turns bool, what string, limit int, query string, args ...any) ([]session.Entry, []span, error) {
 	out := make([]session.Entry, 0, min(limit, 256))
-	bytes := &room{size: min(limit*512, 16<<10)}
-	var turn, seq, first, packed intColumn
-	event, more := textColumn{room: bytes}, textColumn{room: bytes}
-	into := []any{&turn, &seq, &first, &packed, &event, &more}
-	if !turns {
-		into = into[1:]
-	}
+	bytes := room{size: min(limit*512, 16<<10)}
 	spans := make([]span, 0, 8) // neighbours are mostly of one turn
-	for rows.Next() {
-		err := rows.Scan(into...)
-		if err != nil || event.b != nil && !protocol.Valid(event.b) || more.b != nil && !protocol.Valid(more.b) {
-			return nil, nil, fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
+	first := 0                  // of entryColumns
+	if turns {
+		first = 1
+	}
+	err := c.each(func(st *sqlite.Stmt) error {
+		sound := true
+		number := func(column int) int64 {
+			sound = sound && st.ColumnType(column) == sqlite.TypeInteger
+			return st.ColumnInt64(column)
 		}
-		if n := len(spans); n == 0 || spans[n-1].turn != int64(turn) {
-			spans = append(spans, span{turn: int64(turn)})
+		text := func(column int) []byte {
+			b, ok := bytes.blob(st, column)
+			sound = sound && ok && (b == nil || protocol.Valid(b))
+			return b
+		}
+		var turn int64
+		if turns {
+			turn = number(0)
+		}
+		seq, portable, packed := number(first), number(first+1), number(first+2)
+		event, more := text(first+3), text(first+4)
+		if !sound {
+			return fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
+		}
+		if n := len(spans); n == 0 || spans[n-1].turn != turn {
+			spans = append(spans, span{turn: turn})
 		}
 		spans[len(spans)-1].entries++
 		out = append(out, session.Entry{
-			Seq: session.Seq(seq), Kind: protocol.Kind(packed >> 2), Time: time.UnixMicro(int64(packed >> 10)).UTC(), Event: event.b, More: more.b,
-			PortableFirst: int64(first), PortableCount: int(packed & 3),
+			Seq: session.Seq(seq), Kind: protocol.Kind(packed >> 2), Time: time.UnixMicro(packed >> 10).UTC(), Event: event, More: more,
+			PortableFirst: portable, PortableCount: int(packed & 3),
 		})
-	}
-	return out, spans, rows.Err()
+		return nil
+	}, query, args...)
+	return out, spans, err
 }
 
 // span is a run of entries of one turn; 0 is none.
@@ -107,17 +95,15 @@ type span struct {
 }
 
 // nameTurns fills in the turns of a page. They are looked up once each: joining them to every row costs a quarter of the whole page.
-func nameTurns(ctx context.Context, tx *sql.Tx, spans []span, out []session.Entry) error {
+func (c *connection) nameTurns(spans []span, out []session.Entry) error {
 	names := map[int64]session.TurnID{0: ""}
 	at := 0
 	for _, sp := range spans {
 		name, known := names[sp.turn]
 		if !known {
-			var found string
-			if err := tx.QueryRowContext(ctx, "SELECT turn FROM turns WHERE id = ?", sp.turn).Scan(&found); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			if err := c.row("SELECT turn FROM turns WHERE id = ?", sp.turn).Scan((*string)(&name)); err != nil && !errors.Is(err, errNoRow) {
 				return err
 			}
-			name = session.TurnID(found)
 			names[sp.turn] = name
 		}
 		for range sp.entries {

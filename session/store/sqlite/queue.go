@@ -29,8 +29,8 @@ type op struct {
 	ctx   context.Context // nil for an append: it is not taken back
 	lease session.Lease
 	batch *session.Batch
-	do    func(ctx context.Context, w *writer) error
-	alone func(ctx context.Context, w *writer) error // outside a transaction
+	do    func(w *writer) error
+	alone func(w *writer) error // outside a transaction
 	done  func(error)
 	err   error
 
@@ -76,21 +76,21 @@ type answer[T any] struct {
 
 // run does one function in a transaction of the writer and waits for it. The function checks before it writes: an error of the port
 // means that it wrote nothing. It may run more than once.
-func run[T any](ctx context.Context, s *Store, do func(ctx context.Context, w *writer) (T, error)) (T, error) {
+func run[T any](ctx context.Context, s *Store, do func(w *writer) (T, error)) (T, error) {
 	return runAs(ctx, s, false, do)
 }
 
 // runFact is run for what must survive a loss of power too.
-func runFact[T any](ctx context.Context, s *Store, do func(ctx context.Context, w *writer) (T, error)) (T, error) {
+func runFact[T any](ctx context.Context, s *Store, do func(w *writer) (T, error)) (T, error) {
 	return runAs(ctx, s, true, do)
 }
 
-func runAs[T any](ctx context.Context, s *Store, fact bool, do func(ctx context.Context, w *writer) (T, error)) (T, error) {
+func runAs[T any](ctx context.Context, s *Store, fact bool, do func(w *writer) (T, error)) (T, error) {
 	var v T
 	ch := make(chan answer[T], 1)
 	s.submit(&op{
 		ctx: ctx, entries: 1, bytes: 256, fact: fact,
-		do:   func(ctx context.Context, w *writer) (err error) { v, err = do(ctx, w); return err },
+		do:   func(w *writer) (err error) { v, err = do(w); return err },
 		done: func(err error) { ch <- answer[T]{v, err} },
 	})
 	select {
@@ -110,7 +110,7 @@ func runAs[T any](ctx context.Context, s *Store, fact bool, do func(ctx context.
 type nothing = struct{}
 
 // alone runs f on the write connection outside a transaction.
-func (s *Store) alone(ctx context.Context, f func(context.Context, *writer) error) error {
+func (s *Store) alone(ctx context.Context, f func(*writer) error) error {
 	ch := make(chan error, 1)
 	s.submit(&op{ctx: ctx, entries: 1, alone: f, done: func(err error) { ch <- err }})
 	select {
@@ -222,7 +222,7 @@ func (w *writer) solo(o *op) error {
 	if err := w.open(); err != nil {
 		return err
 	}
-	return w.s.fault("write", o.alone(context.Background(), w))
+	return w.s.fault("write", o.alone(w))
 }
 
 // commit writes ops in one transaction and acknowledges them. An op that fails by itself (a stale lease, a gap) harms none of the others:
@@ -251,7 +251,6 @@ func (w *writer) commit(ops []*op) {
 }
 
 func (w *writer) transaction(ops []*op) error {
-	ctx := context.Background()
 	full := 0
 	for _, o := range ops {
 		if o.fact {
@@ -259,49 +258,47 @@ func (w *writer) transaction(ops []*op) error {
 		}
 	}
 	if w.full != full { // before BEGIN: inside a transaction it would not take effect
-		q := "synchronous = NORMAL"
+		q := "PRAGMA synchronous = NORMAL"
 		if full == 1 {
-			q = "synchronous = FULL"
+			q = "PRAGMA synchronous = FULL"
 		}
-		if err := w.pragma(q); err != nil {
+		if err := w.script(q); err != nil {
 			return err
 		}
 		w.full = full
 	}
 	w.s.opt.Kill("before-begin")
-	_, err := retry(ctx, func() (nothing, error) { return nothing{}, w.attempt(ctx, ops) })
+	_, err := retry(context.Background(), func() (nothing, error) { return nothing{}, w.attempt(ops) })
 	return err
 }
 
 // attempt is one try at the transaction.
-func (w *writer) attempt(ctx context.Context, ops []*op) error {
-	if err := w.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+func (w *writer) attempt(ops []*op) error {
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	err := w.inside(ctx, ops)
+	err := w.inside(ops)
 	if err == nil {
 		w.s.opt.Kill("before-commit")
-		err = w.exec(ctx, "COMMIT")
+		err = w.exec("COMMIT")
 	}
 	if err != nil {
 		w.forget()
-		_ = w.exec(ctx, "ROLLBACK")
+		_ = w.exec("ROLLBACK")
 		return err
 	}
 	w.dirty = true
 	w.s.opt.Kill("after-commit")
-	w.seen, err = w.version()
-	w.counted = err == nil
 	return nil
 }
 
-func (w *writer) inside(ctx context.Context, ops []*op) error {
-	if err := w.count(ctx); err != nil {
+func (w *writer) inside(ops []*op) error {
+	if err := w.count(); err != nil {
 		return err
 	}
 	for len(ops) > 0 {
 		n := streak(ops)
-		if err := w.apply(ctx, ops[:n]); err != nil {
+		if err := w.apply(ops[:n]); err != nil {
 			return err
 		}
 		ops = ops[n:]
@@ -312,12 +309,15 @@ func (w *writer) inside(ctx context.Context, ops []*op) error {
 
 // count finds the newest global id and place in the order of activity, if somebody else has written since this writer did. They are the cursors
 // by which other processes follow, so neither is given again after a deletion.
-func (w *writer) count(ctx context.Context) error {
-	if version, err := w.version(); err != nil || w.counted && version == w.seen {
+func (w *writer) count() error {
+	var version int64 // changes with each commit of another connection
+	if err := w.row("PRAGMA data_version").Scan(&version); err != nil || w.counted && version == w.seen {
 		return err
 	}
-	return w.row(ctx, `SELECT max((SELECT coalesce(max(id), 0) FROM entries), coalesce((SELECT value FROM meta WHERE name = 'last_id'), 0)),
+	err := w.row(`SELECT max((SELECT coalesce(max(id), 0) FROM entries), coalesce((SELECT value FROM meta WHERE name = 'last_id'), 0)),
 		max((SELECT coalesce(max(touched), 0) FROM sessions), coalesce((SELECT value FROM meta WHERE name = 'last_touched'), 0))`).Scan(&w.nextID, &w.touched)
+	w.seen, w.counted = version, err == nil
+	return err
 }
 
 // streak is how many ops from the first on append streamed text behind each other: they are written as one batch.
@@ -339,7 +339,7 @@ func (o *op) last() session.Seq { return o.batch.Entries[len(o.batch.Entries)-1]
 
 // apply does a streak of ops. An error that concerns one op only is its answer; in a streak, which then has written nothing, it is found again op
 // by op.
-func (w *writer) apply(ctx context.Context, ops []*op) error {
+func (w *writer) apply(ops []*op) error {
 	o := ops[0]
 	var err error
 	switch {
@@ -347,11 +347,11 @@ func (w *writer) apply(ctx context.Context, ops []*op) error {
 		o.err = context.Cause(o.ctx)
 		return nil
 	case o.do != nil:
-		err = o.do(ctx, w)
+		err = o.do(w)
 	case len(ops) > 1:
-		err = w.append(ctx, o.lease, joined(ops))
+		err = w.append(o.lease, joined(ops))
 	default:
-		err = w.append(ctx, o.lease, o.batch)
+		err = w.append(o.lease, o.batch)
 	}
 	switch {
 	case !own(err):
@@ -362,7 +362,7 @@ func (w *writer) apply(ctx context.Context, ops []*op) error {
 		return nil
 	}
 	for i := range ops {
-		if err := w.apply(ctx, ops[i:i+1]); err != nil {
+		if err := w.apply(ops[i : i+1]); err != nil {
 			return err
 		}
 	}
@@ -380,8 +380,8 @@ func joined(ops []*op) *session.Batch {
 }
 
 // keepCursors remembers the newest cursors before rows that hold them are deleted.
-func (w *writer) keepCursors(ctx context.Context) error {
-	return w.exec(ctx, "INSERT INTO meta (name, value) VALUES ('last_id', ?), ('last_touched', ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)", w.nextID, w.touched)
+func (w *writer) keepCursors() error {
+	return w.exec("INSERT INTO meta (name, value) VALUES ('last_id', ?), ('last_touched', ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)", w.nextID, w.touched)
 }
 
 // own reports whether an error concerns one op only, which then has written nothing.
@@ -396,11 +396,11 @@ func own(err error) bool {
 
 // checkpoint empties the WAL; false when somebody reads a part of it.
 func (w *writer) checkpoint() bool {
-	if w.conn == nil {
+	if w.connection == nil {
 		return true
 	}
 	var busy, log, done int
-	err := w.row(context.Background(), "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
+	err := w.row("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &done)
 	if err != nil && !isBusy(err) {
 		w.s.opt.Log.Warn("checkpoint", "path", w.s.path, "err", err)
 		return true
@@ -412,7 +412,7 @@ func (w *writer) checkpoint() bool {
 // bound keeps the WAL small: it can only start over in a moment without a reader, which many readers that take turns may not leave by
 // themselves.
 func (w *writer) bound() {
-	if w.conn == nil || time.Since(w.bounded) < 50*time.Millisecond {
+	if w.connection == nil || time.Since(w.bounded) < 50*time.Millisecond {
 		return
 	}
 	w.bounded = time.Now()
@@ -432,20 +432,20 @@ func (w *writer) bound() {
 func (s *Store) shrink(ctx context.Context) error {
 	for free, last := 1, 0; free > 0 && free != last; {
 		last = free
-		err := s.alone(ctx, func(ctx context.Context, w *writer) error {
+		err := s.alone(ctx, func(w *writer) error {
 			_, err := retry(ctx, func() (nothing, error) {
-				return nothing{}, w.exec(ctx, "PRAGMA incremental_vacuum(500)")
+				return nothing{}, w.exec("PRAGMA incremental_vacuum(500)")
 			})
 			if err != nil {
 				return err
 			}
-			return w.row(ctx, "PRAGMA freelist_count").Scan(&free)
+			return w.row("PRAGMA freelist_count").Scan(&free)
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return s.alone(ctx, func(_ context.Context, w *writer) error {
+	return s.alone(ctx, func(w *writer) error {
 		for range 50 {
 			if w.checkpoint() {
 				return nil

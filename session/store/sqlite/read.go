@@ -2,89 +2,31 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
-// stmt prepares a reading statement once; database/sql repeats that for each connection it comes to run on. Close of the connections ends them.
-func (s *Store) stmt(ctx context.Context, query string) (*sql.Stmt, error) {
-	db, err := s.db(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	st := s.stmts[query]
-	s.mu.Unlock()
-	if st != nil {
-		return st, nil
-	}
-	if st, err = retry(ctx, func() (*sql.Stmt, error) { return db.PrepareContext(context.WithoutCancel(ctx), query) }); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if other := s.stmts[query]; other != nil { // somebody was first; both run
-		defer st.Close()
-		return other, nil
-	}
-	if s.stmts == nil {
-		s.stmts = map[string]*sql.Stmt{}
-	}
-	s.stmts[query] = st
-	return st, nil
-}
-
-// bounded is the context of a read that is short: without a way to interrupt it, which costs more than the read.
-func bounded(ctx context.Context) (context.Context, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return context.WithoutCancel(ctx), nil
-}
-
-// entries runs a query over turnColumn and entryColumns. All rows are read, and the transaction is over, before it returns.
+// entries reads a page over turnColumn and entryColumns. Its rows and their turns are of one moment.
 func (s *Store) entries(ctx context.Context, what string, limit int, query string, args ...any) ([]session.Entry, error) {
-	out, err := s.readPage(ctx, query, func(ctx context.Context, st *sql.Stmt) ([]session.Entry, error) {
-		db, err := s.db(ctx)
-		if err != nil {
-			return nil, err
-		}
-		tx, err := db.BeginTx(ctx, nil) // rows and their turns are of one moment
-		if err != nil {
-			return nil, err
-		}
-		defer tx.Rollback()
-		rows, err := tx.StmtContext(ctx, st).QueryContext(ctx, args...)
-		if err != nil {
-			return nil, err
-		}
-		out, spans, err := s.page(rows, true, what, limit)
-		if err != nil {
-			return nil, err
-		}
-		return out, nameTurns(ctx, tx, spans, out)
+	out, err := readShort(ctx, s, func(c *connection) (out []session.Entry, err error) {
+		err = c.within(func() (err error) {
+			var spans []span
+			if out, spans, err = s.page(c, true, what, limit, query, args...); err != nil {
+				return err
+			}
+			return c.nameTurns(spans, out)
+		})
+		return out, err
 	})
 	return out, s.fault("read", err)
-}
-
-// readPage prepares a query and tries f until the file is not locked.
-func (s *Store) readPage(ctx context.Context, query string, f func(context.Context, *sql.Stmt) ([]session.Entry, error)) ([]session.Entry, error) {
-	short, err := bounded(ctx)
-	if err != nil {
-		return nil, err
-	}
-	st, err := s.stmt(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return retry(ctx, func() ([]session.Entry, error) { return f(short, st) })
 }
 
 // inView returns where the entries of a view are found and the condition. Facts have an index of their own, so that a page costs the same
@@ -140,12 +82,8 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
 	const query = "SELECT " + entryColumns + " FROM entries e WHERE e.turn = (SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s." + notGone +
 		") AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?"
-	out, err := s.readPage(ctx, query, func(ctx context.Context, st *sql.Stmt) ([]session.Entry, error) {
-		rows, err := st.QueryContext(ctx, string(turn), after-1, after, limit)
-		if err != nil {
-			return nil, err
-		}
-		out, _, err := s.page(rows, false, "turn "+string(turn), limit)
+	out, err := readShort(ctx, s, func(c *connection) ([]session.Entry, error) {
+		out, _, err := s.page(c, false, "turn "+string(turn), limit, query, string(turn), after-1, after, limit)
 		for i := range out {
 			out[i].Turn = turn
 		}
@@ -160,15 +98,13 @@ func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, 
 
 // one reads a single row.
 func (s *Store) one(ctx context.Context, what, query string, args []any, dest ...any) error {
-	short, err := bounded(ctx)
-	if err != nil {
-		return err
-	}
-	st, err := s.stmt(ctx, query)
-	if err == nil {
-		_, err = retry(ctx, func() (struct{}, error) { return struct{}{}, st.QueryRowContext(short, args...).Scan(dest...) })
-	}
-	if errors.Is(err, sql.ErrNoRows) {
+	_, err := readShort(ctx, s, func(c *connection) (nothing, error) { return nothing{}, c.row(query, args...).Scan(dest...) })
+	return s.notFound(what, err)
+}
+
+// notFound makes the port's error of a query that found nothing, and the store's of one that failed.
+func (s *Store) notFound(what string, err error) error {
+	if errors.Is(err, errNoRow) {
 		return fmt.Errorf("%s: %w", what, session.ErrNotFound)
 	}
 	return s.fault("read", err)
@@ -183,37 +119,34 @@ func (s *Store) TurnSession(ctx context.Context, turn session.TurnID) (session.S
 
 const metaColumns = "session, conversation, workspace, parent, created, head, owner, activity, title, preview, messages, tool_calls, user_prompt, metadata, touched"
 
-func (s *Store) scanMeta(row scanner) (session.Meta, int64, error) {
-	var m session.Meta
-	var id, parent string
-	var created, head, activity, touched int64
-	var metadata []byte
-	if err := row.Scan(&id, &m.ConversationID, &m.Workspace, &parent, &created, &head, &m.Owner, &activity, &m.Title, &m.Preview, &m.Messages, &m.ToolCalls, &m.UserPrompt, &metadata, &touched); err != nil {
-		return m, 0, err
-	}
-	m.ID, m.Parent, m.Created, m.Head = session.SessionID(id), session.SessionID(parent), time.UnixMicro(created).UTC(), session.Seq(head)
-	m.Activity, m.Metadata = time.UnixMicro(activity).UTC(), metadata
-	return m, touched, nil
+// listed is a session with its place in the order of activity.
+type listed struct {
+	session.Meta
+	touched int64
 }
 
-func (s *Store) meta(ctx context.Context, what, where string, arg any) (session.Meta, error) {
-	short, err := bounded(ctx)
-	if err != nil {
-		return session.Meta{}, err
-	}
-	st, err := s.stmt(ctx, "SELECT "+metaColumns+" FROM sessions WHERE "+notGone+" AND "+where)
-	if err != nil {
-		return session.Meta{}, s.fault("read", err)
-	}
-	m, err := retry(ctx, func() (session.Meta, error) {
-		m, _, err := s.scanMeta(st.QueryRowContext(short, arg))
+// scanMeta reads metaColumns.
+func scanMeta(st *sqlite.Stmt) (m listed, err error) {
+	var created, head, activity int64
+	err = scan(st, (*string)(&m.ID), &m.ConversationID, &m.Workspace, (*string)(&m.Parent), &created, &head, &m.Owner, &activity, &m.Title, &m.Preview, &m.Messages, &m.ToolCalls, &m.UserPrompt,
+		(*[]byte)(&m.Metadata), &m.touched)
+	m.Created, m.Head, m.Activity = time.UnixMicro(created).UTC(), session.Seq(head), time.UnixMicro(activity).UTC()
+	return m, err
+}
+
+func (s *Store) meta(ctx context.Context, what, where string, arg string) (session.Meta, error) {
+	m, err := readShort(ctx, s, func(c *connection) (m listed, err error) {
+		err = c.first(func(st *sqlite.Stmt) (err error) {
+			m, err = scanMeta(st)
+			return err
+		}, "SELECT "+metaColumns+" FROM sessions WHERE "+notGone+" AND "+where, arg)
 		return m, err
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return m, fmt.Errorf("%s: %w", what, session.ErrNotFound)
+	if err != nil {
+		return session.Meta{}, s.notFound(what, err)
 	}
 	m.OwnerAlive = s.inst.alive(m.Owner)
-	return m, s.fault("read", err)
+	return m.Meta, nil
 }
 
 // Session implements session.Log.
@@ -256,5 +189,8 @@ func (s *Store) Health(ctx context.Context) (session.Health, error) {
 		nil, &h.Sessions, &h.Entries, &h.WrittenBy, &h.ReadableFrom); err != nil {
 		return h, err
 	}
-	return h, s.one(ctx, "store", "SELECT group_concat(integrity_check, '; ') FROM (SELECT integrity_check FROM pragma_integrity_check LIMIT 5)", nil, &h.Integrity)
+	_, err := read(ctx, s, func(c *connection) (nothing, error) {
+		return nothing{}, c.row("SELECT group_concat(integrity_check, '; ') FROM (SELECT integrity_check FROM pragma_integrity_check LIMIT 5)").Scan(&h.Integrity)
+	})
+	return h, s.fault("read", err)
 }

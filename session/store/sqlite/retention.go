@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"zombiezen.com/go/sqlite"
+
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
@@ -14,13 +16,13 @@ import (
 // up. The bytes leave the file too: secure_delete, then the free pages and the WAL are given back. What a process that died in the middle
 // left is removed by the next that writes.
 func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
-	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
-		n, err := w.session(ctx, id)
+	_, err := run(ctx, s, func(w *writer) (nothing, error) {
+		n, err := w.session(id)
 		if err != nil {
 			return nothing{}, err
 		}
 		var owner string
-		if err := w.row(ctx, "SELECT owner FROM sessions WHERE id = ?", n).Scan(&owner); err != nil {
+		if err := w.row("SELECT owner FROM sessions WHERE id = ?", n).Scan(&owner); err != nil {
 			return nothing{}, err
 		}
 		if owner != s.inst.id && s.inst.alive(owner) {
@@ -32,7 +34,7 @@ func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 			`UPDATE sessions SET session = '` + goneMark + `' || id, conversation = '` + goneMark + `' || id, workspace = '', parent = '', owner = '', epoch = epoch + 1,
 				title = '', preview = '', user_prompt = 0, metadata = NULL, fold = NULL, fold_seq = 0 WHERE id = ?`,
 		} {
-			if err := w.exec(ctx, q, n); err != nil {
+			if err := w.exec(q, n); err != nil {
 				return nothing{}, err
 			}
 		}
@@ -44,7 +46,7 @@ func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 	}
 	ctx = context.WithoutCancel(ctx) // it is gone: there is no way back
 	for more := true; more; {
-		if more, err = run(ctx, s, func(ctx context.Context, w *writer) (bool, error) { return w.erase(ctx) }); err != nil {
+		if more, err = run(ctx, s, (*writer).erase); err != nil {
 			s.opt.Log.Warn("rest of a deleted session: left to the next process", "path", s.path, "err", err)
 			return nil
 		}
@@ -62,47 +64,43 @@ const goneMark = "!"
 const notGone = "session NOT GLOB '" + goneMark + "*'"
 
 // erase removes a step of what deleted sessions left, and reports whether there is more.
-func (w *writer) erase(ctx context.Context) (more bool, err error) {
-	id, err := w.gone(ctx)
+func (w *writer) erase() (more bool, err error) {
+	id, err := w.gone()
 	if err != nil || id == 0 {
 		return false, err
 	}
-	if err := w.keepCursors(ctx); err != nil {
+	if err := w.keepCursors(); err != nil {
 		return false, err
 	}
 	for _, q := range []string{
 		"DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE session = ? ORDER BY seq LIMIT ?)",
 		"DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE session = ? LIMIT ?)",
 	} {
-		res, err := w.change(ctx, q, id, pruneStep)
-		if err != nil {
-			return false, err
-		}
-		if n, err := res.RowsAffected(); err != nil || n == pruneStep {
+		if n, err := w.change(q, id, pruneStep); err != nil || n == pruneStep {
 			return true, err
 		}
 	}
 	w.forget()
-	return true, w.exec(ctx, "DELETE FROM sessions WHERE id = ?", id)
+	return true, w.exec("DELETE FROM sessions WHERE id = ?", id)
 }
 
 // gone finds a deleted session that has entries still; 0 for none.
-func (w *writer) gone(ctx context.Context) (id int64, err error) {
-	err = w.row(ctx, "SELECT coalesce(min(id), 0) FROM sessions WHERE session >= '"+goneMark+"' AND session < '\"'").Scan(&id)
+func (w *writer) gone() (id int64, err error) {
+	err = w.row("SELECT coalesce(min(id), 0) FROM sessions WHERE session >= '" + goneMark + "' AND session < '\"'").Scan(&id)
 	return id, err
 }
 
 // sweep removes a step of what processes that died left of deleted sessions, and reports whether there is more.
 func (w *writer) sweep() (more bool) {
-	if w.conn == nil {
+	if w.connection == nil {
 		return false
 	}
-	if id, err := w.gone(context.Background()); err != nil || id == 0 {
+	if id, err := w.gone(); err != nil || id == 0 {
 		return false
 	}
 	w.commit([]*op{{
 		ctx: context.Background(), entries: 1,
-		do:   func(ctx context.Context, w *writer) (err error) { more, err = w.erase(ctx); return err },
+		do:   func(w *writer) (err error) { more, err = w.erase(); return err },
 		done: func(err error) { more = more && err == nil },
 	}})
 	return more
@@ -148,40 +146,26 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (int, error) {
 // prunable lists the entries with from <= id < to that the catalogue lets go. An entry of no turn goes by its own time, and an
 // older one of its kind is one with a newer in the same session.
 func (s *Store) prunable(ctx context.Context, from, to int64, before time.Time) ([]int64, error) {
-	db, err := s.db(ctx)
-	if err != nil {
-		return nil, err
-	}
-	ids, err := retry(ctx, func() ([]int64, error) {
-		rows, err := db.QueryContext(ctx, `SELECT e.id FROM entries e LEFT JOIN turns t ON t.id = e.turn
+	ids, err := read(ctx, s, func(c *connection) ([]int64, error) {
+		return all(c, func(st *sqlite.Stmt) (id int64, err error) {
+			err = scan(st, &id)
+			return id, err
+		}, `SELECT e.id FROM entries e LEFT JOIN turns t ON t.id = e.turn
 			WHERE e.id >= ?1 AND e.id < ?2 AND CASE WHEN e.turn IS NULL THEN e.time ELSE t.ended END < ?3
 			AND (e.kind IN `+kinds(protocol.PruneAll)+` OR e.kind IN `+kinds(protocol.PruneEditor)+` AND coalesce(t.portable, 0) = 0
 			OR e.kind IN `+kinds(protocol.PruneOlder)+` AND EXISTS (SELECT 1 FROM entries n WHERE n.session = e.session AND n.seq > e.seq AND n.kind = e.kind))`,
 			from, to, before.UnixMicro())
-		if err != nil {
-			return nil, err
-		}
-		defer rows.Close()
-		var ids []int64
-		for rows.Next() {
-			var id int64
-			if err := rows.Scan(&id); err != nil {
-				return nil, err
-			}
-			ids = append(ids, id)
-		}
-		return ids, rows.Err()
 	})
 	return ids, s.fault("prune", err)
 }
 
 func (s *Store) drop(ctx context.Context, ids []int64) error {
-	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
-		if err := w.keepCursors(ctx); err != nil {
+	_, err := run(ctx, s, func(w *writer) (nothing, error) {
+		if err := w.keepCursors(); err != nil {
 			return nothing{}, err
 		}
 		for _, id := range ids {
-			if err := w.exec(ctx, "DELETE FROM entries WHERE id = ?", id); err != nil {
+			if err := w.exec("DELETE FROM entries WHERE id = ?", id); err != nil {
 				return nothing{}, err
 			}
 		}
@@ -192,11 +176,11 @@ func (s *Store) drop(ctx context.Context, ids []int64) error {
 
 // dropLetters removes letters that were settled before the last time this was done: whoever sent one has read its outcome by now.
 func (s *Store) dropLetters(ctx context.Context) error {
-	_, err := run(ctx, s, func(ctx context.Context, w *writer) (nothing, error) {
-		if err := w.exec(ctx, "DELETE FROM letters WHERE outcome IS NOT NULL AND id <= (SELECT value FROM meta WHERE name = 'letters_seen')"); err != nil {
+	_, err := run(ctx, s, func(w *writer) (nothing, error) {
+		if err := w.exec("DELETE FROM letters WHERE outcome IS NOT NULL AND id <= (SELECT value FROM meta WHERE name = 'letters_seen')"); err != nil {
 			return nothing{}, err
 		}
-		return nothing{}, w.exec(ctx, "INSERT INTO meta (name, value) SELECT 'letters_seen', coalesce(max(id), 0) FROM letters WHERE true ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)")
+		return nothing{}, w.exec("INSERT INTO meta (name, value) SELECT 'letters_seen', coalesce(max(id), 0) FROM letters WHERE true ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)")
 	})
 	return err
 }

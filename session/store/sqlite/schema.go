@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -122,18 +121,22 @@ func (s *Store) migrate() error {
 			return err
 		}
 	}
-	return s.connected(readWrite, func(ctx context.Context, conn *sql.Conn) error {
-		_, err := retry(ctx, func() (struct{}, error) { return struct{}{}, s.upgrade(ctx, conn) })
-		return s.fault("migrate", err)
+	return s.connected(readWrite, func(c *connection) error {
+		return s.fault("migrate", again(func() error { return s.upgrade(c) }))
 	})
+}
+
+// again is retry for what gives nothing but an error and waits for nobody's word.
+func again(f func() error) error {
+	_, err := retry(context.Background(), func() (nothing, error) { return nothing{}, f() })
+	return err
 }
 
 // peek reads the schema number and refuses files this build must not touch.
 func (s *Store) peek(m mode) (int, error) {
 	at := 0
-	err := s.connected(m, func(ctx context.Context, conn *sql.Conn) error {
-		var err error
-		at, err = s.schemaOf(ctx, conn)
+	err := s.connected(m, func(c *connection) (err error) {
+		at, err = s.schemaOf(c)
 		return err
 	})
 	return at, err
@@ -141,38 +144,29 @@ func (s *Store) peek(m mode) (int, error) {
 
 // connected runs f on a connection of its own. Another process may hold the file alone for a moment: while it makes it, or when it is
 // the last to close it.
-func (s *Store) connected(m mode, f func(context.Context, *sql.Conn) error) error {
-	db, err := sql.Open("sqlite", s.dsn(m))
+func (s *Store) connected(m mode, f func(*connection) error) error {
+	c, err := retry(context.Background(), func() (*connection, error) { return s.connect(m) })
 	if err != nil {
 		return s.fault("open", err)
 	}
-	defer db.Close()
-	ctx := context.Background()
-	conn, err := retry(ctx, func() (*sql.Conn, error) { return db.Conn(ctx) })
-	if err != nil {
-		return s.fault("open", err)
-	}
-	defer conn.Close()
-	return f(ctx, conn)
+	defer c.close()
+	return f(c)
 }
 
 // schemaOf reads the schema number and refuses files this build must not touch.
-func (s *Store) schemaOf(ctx context.Context, conn *sql.Conn) (int, error) {
-	scan := func(query string) (int, error) {
-		return retry(ctx, func() (int, error) {
-			var n int
-			err := conn.QueryRowContext(ctx, query).Scan(&n)
-			return n, err
-		})
+func (s *Store) schemaOf(c *connection) (int, error) {
+	number := func(query string) (n int, err error) {
+		err = again(func() error { return c.row(query).Scan(&n) })
+		return n, err
 	}
-	at, err := scan("PRAGMA user_version")
+	at, err := number("PRAGMA user_version")
 	if err != nil {
 		return 0, s.fault("read schema number", err)
 	}
 	if at <= schemaNumber {
 		return at, nil
 	}
-	from, err := scan("SELECT value FROM meta WHERE name = 'readable_from'")
+	from, err := number("SELECT value FROM meta WHERE name = 'readable_from'")
 	if err != nil || from > schemaNumber {
 		return 0, fmt.Errorf("%w: %s has schema %d, this version of rind reads up to %d: update rind", session.ErrNewer, s.path, at, schemaNumber)
 	}
@@ -181,33 +175,29 @@ func (s *Store) schemaOf(ctx context.Context, conn *sql.Conn) (int, error) {
 
 // upgrade runs the migrations that are missing, in one transaction: the file is old or new, never between, also when two
 // processes start at once.
-func (s *Store) upgrade(ctx context.Context, conn *sql.Conn) error {
-	exec := func(q string) error {
-		_, err := conn.ExecContext(ctx, q)
-		return err
-	}
+func (s *Store) upgrade(c *connection) error {
 	for _, q := range []string{"PRAGMA page_size = 4096", "PRAGMA auto_vacuum = INCREMENTAL", "PRAGMA journal_mode = WAL", "BEGIN IMMEDIATE"} {
-		if err := exec(q); err != nil {
+		if err := c.script(q); err != nil {
 			return err
 		}
 	}
 	var at int
-	err := conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&at)
+	err := c.row("PRAGMA user_version").Scan(&at)
 	for ; err == nil && at < schemaNumber; at++ {
-		err = exec(migrations[at].sql)
+		err = c.script(migrations[at].sql)
 	}
 	if err == nil {
-		err = exec(fmt.Sprintf(`INSERT INTO meta (name, value) VALUES ('written_by', %d), ('readable_from', %d) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)`, schemaNumber, schemaReadable))
+		err = c.exec("INSERT INTO meta (name, value) VALUES ('written_by', ?), ('readable_from', ?) ON CONFLICT (name) DO UPDATE SET value = max(value, excluded.value)", schemaNumber, schemaReadable)
 	}
 	if err == nil {
-		err = exec(fmt.Sprintf("PRAGMA user_version = %d", at))
+		err = c.script(fmt.Sprintf("PRAGMA user_version = %d", at))
 	}
 	s.opt.Kill("migrating")
 	if err == nil {
-		err = exec("COMMIT")
+		err = c.exec("COMMIT")
 	}
 	if err != nil {
-		_ = exec("ROLLBACK")
+		_ = c.exec("ROLLBACK")
 	}
 	return err
 }
@@ -221,13 +211,11 @@ func (s *Store) backup(at int) error {
 	}
 	own := name + "." + s.inst.id
 	defer os.Remove(own)
-	err := s.connected(readWrite, func(ctx context.Context, conn *sql.Conn) error {
-		_, err := retry(ctx, func() (nothing, error) {
+	err := s.connected(readWrite, func(c *connection) error {
+		return again(func() error {
 			_ = os.Remove(own)
-			_, err := conn.ExecContext(ctx, "VACUUM INTO ?", own)
-			return nothing{}, err
+			return c.exec("VACUUM INTO ?", own)
 		})
-		return err
 	})
 	if err == nil {
 		err = os.Chmod(own, 0o600)

@@ -8,8 +8,8 @@
 package sqlite
 
 import (
+	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -37,22 +37,21 @@ type Store struct {
 	path string
 	opt  Options
 	inst *instance
-	over chan struct{} // closed by Close
+	life context.Context // ended by Close
+	end  context.CancelFunc
 
 	mu       sync.Mutex // guards what follows; never held over I/O
 	closed   bool
-	read     *sql.DB              // nil until the file is open
-	stmts    map[string]*sql.Stmt // on read
-	opening  *opening             // nil while nobody opens it
-	mode     mode                 // of the open file
-	readOnly error                // why it cannot be written; nil when it can
+	read     *readers // nil until the file is open
+	opening  *opening // nil while nobody opens it
+	mode     mode     // of the open file
+	readOnly error    // why it cannot be written; nil when it can
 	queue    []*op
 	writing  chan struct{} // closed when the writer goroutine has ended; nil while there is none
 	watchers sync.WaitGroup
 
 	bell  chan struct{} // rings the writer: something waits
 	close sync.Once
-	cerr  error
 }
 
 var _ session.Store = (*Store)(nil)
@@ -80,10 +79,9 @@ func Open(path string, opt Options) (*Store, error) {
 	if opt.Kill == nil {
 		opt.Kill = func(string) {}
 	}
-	return &Store{
-		path: path, opt: opt, inst: &instance{dir: opt.Locks, id: opt.Instance},
-		over: make(chan struct{}), bell: make(chan struct{}, 1),
-	}, nil
+	s := &Store{path: path, opt: opt, inst: &instance{dir: opt.Locks, id: opt.Instance}, bell: make(chan struct{}, 1)}
+	s.life, s.end = context.WithCancel(context.Background())
+	return s, nil
 }
 
 // Close implements session.Log.
@@ -93,7 +91,7 @@ func (s *Store) Close() error {
 		s.closed = true
 		writing := s.writing
 		s.mu.Unlock()
-		close(s.over)
+		s.end()
 		s.ring()
 		if writing != nil {
 			<-writing
@@ -109,9 +107,9 @@ func (s *Store) Close() error {
 		read := s.read
 		s.mu.Unlock()
 		if read != nil {
-			s.cerr = read.Close()
+			read.close()
 		}
 		s.inst.release()
 	})
-	return s.cerr
+	return nil
 }

@@ -2,10 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"time"
+
+	"zombiezen.com/go/sqlite"
 
 	"github.com/rind-dev/rind/session"
 )
@@ -44,7 +45,7 @@ func (s *Store) Watch(ctx context.Context) (<-chan session.SessionID, error) {
 				case out <- id:
 				case <-ctx.Done():
 					return
-				case <-s.over:
+				case <-s.life.Done():
 					return
 				}
 			}
@@ -52,7 +53,7 @@ func (s *Store) Watch(ctx context.Context) (<-chan session.SessionID, error) {
 			case <-tick.C:
 			case <-ctx.Done():
 				return
-			case <-s.over:
+			case <-s.life.Done():
 				return
 			}
 			if ids, err = v.changed(ctx); err != nil {
@@ -66,8 +67,7 @@ func (s *Store) Watch(ctx context.Context) (<-chan session.SessionID, error) {
 // watcher finds sessions that changed since it last looked. It never makes the file: nobody else can have written before it is there.
 type watcher struct {
 	s       *Store
-	db      *sql.DB
-	conn    *sql.Conn
+	conn    *connection
 	version int64 // of the file, when it last looked
 	touched int64 // newest place in the order of activity it saw
 	letter  int64 // newest letter it saw
@@ -78,12 +78,9 @@ type watcher struct {
 
 func (v *watcher) close() {
 	if v.conn != nil {
-		_ = v.conn.Close()
+		v.conn.close()
 	}
-	if v.db != nil {
-		_ = v.db.Close()
-	}
-	v.conn, v.db = nil, nil
+	v.conn = nil
 }
 
 func (v *watcher) changed(ctx context.Context) ([]session.SessionID, error) {
@@ -94,13 +91,13 @@ func (v *watcher) changed(ctx context.Context) ([]session.SessionID, error) {
 	}
 	ids, err := retry(ctx, func() ([]session.SessionID, error) {
 		var version int64
-		if err := v.conn.QueryRowContext(ctx, "PRAGMA data_version").Scan(&version); err != nil {
+		if err := v.conn.row("PRAGMA data_version").Scan(&version); err != nil {
 			return nil, err
 		}
 		if v.looked && version == v.version && !v.once {
 			return nil, nil
 		}
-		ids, err := v.news(ctx)
+		ids, err := v.news()
 		if err == nil {
 			v.version, v.looked = version, true
 		}
@@ -128,43 +125,34 @@ func (v *watcher) open(ctx context.Context) error {
 	v.s.mu.Lock()
 	m := v.s.mode
 	v.s.mu.Unlock()
-	db, err := sql.Open("sqlite", v.s.dsn(m))
+	conn, err := retry(ctx, func() (*connection, error) { return v.s.connect(m) })
 	if err != nil {
-		return err
-	}
-	conn, err := retry(ctx, func() (*sql.Conn, error) { return db.Conn(ctx) })
-	if err != nil {
-		_ = db.Close()
 		return v.s.fault("watch", err)
 	}
-	v.db, v.conn, v.once = db, conn, m == immutable
+	v.conn, v.once = conn, m == immutable
 	return nil
 }
 
 // news lists the sessions touched, and those with a letter, since the last look. Before Watch has returned, only open letters are news.
-func (v *watcher) news(ctx context.Context) ([]session.SessionID, error) {
-	rows, err := v.conn.QueryContext(ctx, `SELECT session, touched, 0 FROM sessions WHERE touched > ?1
-		UNION ALL SELECT s.session, 0, l.id FROM letters l JOIN sessions s ON s.id = l.session WHERE l.id > ?2 OR l.outcome IS NULL`, v.touched, v.letter)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
+func (v *watcher) news() ([]session.SessionID, error) {
 	seen := map[string]bool{}
 	var ids []session.SessionID
 	touched, letter := v.touched, v.letter
-	for rows.Next() {
+	err := v.conn.each(func(st *sqlite.Stmt) error {
 		var id string
 		var t, l int64
-		if err := rows.Scan(&id, &t, &l); err != nil {
-			return nil, err
+		if err := scan(st, &id, &t, &l); err != nil {
+			return err
 		}
 		touched, letter = max(touched, t), max(letter, l)
 		if (v.began || l > 0) && !seen[id] {
 			seen[id] = true
 			ids = append(ids, session.SessionID(id))
 		}
-	}
-	if err := rows.Err(); err != nil {
+		return nil
+	}, `SELECT session, touched, 0 FROM sessions WHERE touched > ?1
+		UNION ALL SELECT s.session, 0, l.id FROM letters l JOIN sessions s ON s.id = l.session WHERE l.id > ?2 OR l.outcome IS NULL`, v.touched, v.letter)
+	if err != nil {
 		return nil, err
 	}
 	v.touched, v.letter = touched, letter

@@ -223,7 +223,7 @@ type acceptedAt struct {
 
 // readAcceptance reads with what an execution was accepted.
 func readAcceptance(ctx context.Context, store Log, turn TurnID) (acceptedAt, error) {
-	page, err := store.ReadTurn(ctx, turn, 0, 1)
+	page, err := store.ReadTurn(ctx, turn, 0, 1, nil)
 	if err != nil {
 		return acceptedAt{}, err
 	}

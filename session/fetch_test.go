@@ -70,11 +70,11 @@ func (s *stuck) ReadBack(ctx context.Context, id session.SessionID, before sessi
 	return s.Store.ReadBack(ctx, id, before, limit, v)
 }
 
-func (s *stuck) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
+func (s *stuck) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int, into *session.Page) ([]session.Entry, error) {
 	if err := s.pass(ctx); err != nil {
 		return nil, err
 	}
-	return s.Store.ReadTurn(ctx, turn, after, limit)
+	return s.Store.ReadTurn(ctx, turn, after, limit, into)
 }
 
 func (s *stuck) Open(ctx context.Context, id session.SessionID) ([]session.Letter, error) {

@@ -144,8 +144,8 @@ type Log interface {
 	Read(ctx context.Context, id SessionID, after Seq, limit int, v protocol.View) ([]Entry, error)
 	// ReadBack returns up to limit entries of v with Seq < before, newest first; before 0 means from the head.
 	ReadBack(ctx context.Context, id SessionID, before Seq, limit int, v protocol.View) ([]Entry, error)
-	// ReadTurn returns up to limit entries of turn that hold a portable event numbered > after, in order.
-	ReadTurn(ctx context.Context, turn TurnID, after int64, limit int) ([]Entry, error)
+	// ReadTurn returns up to limit entries of turn that hold a portable event numbered > after, in order. It may read into a page.
+	ReadTurn(ctx context.Context, turn TurnID, after int64, limit int, into *Page) ([]Entry, error)
 	// TurnSession finds the session of a turn. ErrNotFound.
 	TurnSession(ctx context.Context, turn TurnID) (SessionID, error)
 	// Turns lists turns, the one whose first entry is newest first. A session that is not there has none.

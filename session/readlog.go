@@ -19,7 +19,7 @@ func readLog(ctx context.Context, store Log, id SessionID, after Seq, v protocol
 // readTurn yields the entries of a turn that hold a portable event, in order, as readLog does.
 func readTurn(ctx context.Context, store Log, turn TurnID) iter.Seq2[*Entry, error] {
 	after := int64(0)
-	return readPages(func() ([]Entry, error) { return store.ReadTurn(ctx, turn, after, readPage) }, func(last *Entry) {
+	return readPages(func() ([]Entry, error) { return store.ReadTurn(ctx, turn, after, readPage, nil) }, func(last *Entry) {
 		after = last.PortableFirst + int64(last.PortableCount) - 1
 	})
 }

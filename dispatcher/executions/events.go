@@ -3,6 +3,7 @@ package executions
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
@@ -21,7 +22,7 @@ func (r *Run) Part(ctx context.Context, after int64, limit, bytes int) (Part, er
 	t := r.Teller()
 	var events []portable.Event
 	for {
-		entries, err := r.entries(ctx, p.Cursor, min(limit-len(p.Events), 256))
+		entries, err := r.entries(ctx, p.Cursor, min(limit-len(p.Events), 256), nil)
 		if err != nil || len(entries) == 0 {
 			return p, err
 		}
@@ -85,6 +86,9 @@ func (t *Teller) Append(out []portable.Event, e *session.Entry, after int64) ([]
 // PageEntries is how many entries a Feed reads at one time from the store.
 const PageEntries = 256
 
+// pages are read into by one feed after the other: one that waits holds none.
+var pages = sync.Pool{New: func() any { return &session.Page{} }}
+
 // Feed reads an execution behind a cursor: from memory where its entries are recent, else from the store. It keeps its place and nothing else.
 // Not safe for concurrent use.
 type Feed struct {
@@ -122,7 +126,9 @@ func (f *Feed) Next(ctx context.Context, see func(*portable.Line)) (int, error) 
 	if f.s != nil {
 		_, head, _ = f.s.Recent(1<<62, 1)
 	}
-	page, err := f.run.entries(ctx, f.from, PageEntries)
+	into := pages.Get().(*session.Page)
+	defer pages.Put(into)
+	page, err := f.run.entries(ctx, f.from, PageEntries, into)
 	if err != nil {
 		return 0, err
 	}

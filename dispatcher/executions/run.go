@@ -42,7 +42,7 @@ func (c *Commands) Find(ctx context.Context, id string) (*Run, error) {
 	}
 	var first []session.Entry
 	if err == nil {
-		first, err = store.ReadTurn(ctx, turn, 0, 1)
+		first, err = store.ReadTurn(ctx, turn, 0, 1, nil)
 	}
 	switch {
 	case missing(err), err == nil && (len(first) == 0 || first[0].Kind != protocol.KindTurnAccepted): // a turn that only compacts is none
@@ -313,8 +313,8 @@ func (r *Run) ChangedFile(ctx context.Context, artifact string) (path, media str
 // Provider names the provider that answers the execution.
 func (r *Run) Provider() string { return r.provider }
 
-func (r *Run) entries(ctx context.Context, after int64, n int) ([]session.Entry, error) {
-	page, err := r.c.cfg.Sessions.Store().ReadTurn(ctx, r.Turn, after, n)
+func (r *Run) entries(ctx context.Context, after int64, n int, into *session.Page) ([]session.Entry, error) {
+	page, err := r.c.cfg.Sessions.Store().ReadTurn(ctx, r.Turn, after, n, into)
 	if missing(err) {
 		return nil, portable.ExecutionNotFound(r.ID)
 	}

@@ -24,7 +24,7 @@ type unreadable struct {
 	asked chan struct{} // told of each read that hangs
 }
 
-func (u *unreadable) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
+func (u *unreadable) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int, into *session.Page) ([]session.Entry, error) {
 	if limit > 1 && u.pages.Add(-1) < 0 {
 		if u.hangs {
 			u.asked <- struct{}{}
@@ -33,7 +33,7 @@ func (u *unreadable) ReadTurn(ctx context.Context, turn session.TurnID, after in
 		}
 		return nil, session.ErrLocked
 	}
-	return u.Store.ReadTurn(ctx, turn, after, limit)
+	return u.Store.ReadTurn(ctx, turn, after, limit, into)
 }
 
 // Section 5.1: a list is all events behind a cursor, however many; one that fits into a write says how long it is.

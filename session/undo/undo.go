@@ -137,7 +137,7 @@ func (u *Undo) pick(ctx context.Context, w *workplace, name session.TurnID) (*tu
 
 // parallel reports whether a turn is one of a provider that has no tools, which may stay open for long.
 func (u *Undo) parallel(ctx context.Context, id session.TurnID) (bool, error) {
-	first, err := u.cfg.Store.ReadTurn(ctx, id, 0, 1)
+	first, err := u.cfg.Store.ReadTurn(ctx, id, 0, 1, nil)
 	if err != nil {
 		return false, storeError(err)
 	}

@@ -51,7 +51,7 @@ func (s *Store) ReadBack(_ context.Context, id session.SessionID, before session
 }
 
 // ReadTurn implements session.Log.
-func (s *Store) ReadTurn(_ context.Context, id session.TurnID, after int64, limit int) ([]session.Entry, error) {
+func (s *Store) ReadTurn(_ context.Context, id session.TurnID, after int64, limit int, _ *session.Page) ([]session.Entry, error) {
 	if err := s.enter(false); err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func unseen(t *testing.T, s *sqlite.Store, id session.SessionID) {
 	_, byConversation := s.Conversation(ctx, "conv_"+string(id))
 	_, byTurn := s.TurnSession(ctx, longTurn)
 	_, entries := s.Read(ctx, id, 0, 10, protocol.ViewAll)
-	_, ofTurn := s.ReadTurn(ctx, longTurn, 0, 10)
+	_, ofTurn := s.ReadTurn(ctx, longTurn, 0, 10, nil)
 	_, lease := s.Acquire(ctx, id)
 	for what, err := range map[string]error{
 		"session": byID, "conversation": byConversation, "turn": byTurn, "entries": entries, "entries of its turn": ofTurn, "lease": lease,

@@ -18,14 +18,8 @@ const (
 	turnColumn   = "ifnull(e.turn, 0), " // before them, where a page may have entries of several turns or of none
 )
 
-// room is where the bytes of a page lie: in few pieces of memory, rather than in one for each.
-type room struct {
-	size int // of a piece
-	free []byte
-}
-
-// blob keeps a column of bytes, nil for none and for no bytes; false when it holds something else.
-func (r *room) blob(st *sqlite.Stmt, column int) ([]byte, bool) {
+// blobInto reads a column of bytes, nil for none and for no bytes; false when it holds something else.
+func blobInto(p *session.Page, st *sqlite.Stmt, column int) ([]byte, bool) {
 	switch st.ColumnType(column) {
 	case sqlite.TypeNull:
 		return nil, true
@@ -37,19 +31,17 @@ func (r *room) blob(st *sqlite.Stmt, column int) ([]byte, bool) {
 	if n == 0 {
 		return nil, true
 	}
-	if n > len(r.free) {
-		r.free = make([]byte, max(r.size, n))
-	}
-	kept := r.free[:n:n]
-	r.free = r.free[n:]
-	st.ColumnBytes(column, kept)
-	return kept, true
+	b := p.Bytes(n)
+	st.ColumnBytes(column, b)
+	return b, true
 }
 
 // page reads a page of entryColumns, which turnColumn is before or not; the turns are still to be named.
-func (s *Store) page(c *connection, turns bool, what string, limit int, query string, args ...any) ([]session.Entry, []span, error) {
-	out := make([]session.Entry, 0, min(limit, 256))
-	bytes := room{size: min(limit*512, 16<<10)}
+func (s *Store) page(c *connection, into *session.Page, turns bool, what string, limit int, query string, args ...any) ([]session.Entry, []span, error) {
+	if into == nil {
+		into = &session.Page{}
+	}
+	out := into.Begin(limit)
 	spans := make([]span, 0, 8) // neighbours are mostly of one turn
 	first := 0                  // of entryColumns
 	if turns {
@@ -62,7 +54,7 @@ func (s *Store) page(c *connection, turns bool, what string, limit int, query st
 			return st.ColumnInt64(column)
 		}
 		text := func(column int) []byte {
-			b, ok := bytes.blob(st, column)
+			b, ok := blobInto(into, st, column)
 			sound = sound && ok && (b == nil || protocol.Valid(b))
 			return b
 		}
@@ -85,6 +77,7 @@ func (s *Store) page(c *connection, turns bool, what string, limit int, query st
 		})
 		return nil
 	}, query, args...)
+	into.End(out)
 	return out, spans, err
 }
 

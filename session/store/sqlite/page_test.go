@@ -50,7 +50,7 @@ func TestEntriesComeBackAsTheyWereWritten(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("read (-want +got):\n%s", diff)
 	}
-	if got, err = s.ReadTurn(t.Context(), turn, 0, 100); err != nil {
+	if got, err = s.ReadTurn(t.Context(), turn, 0, 100, nil); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(told, got); diff != "" {

@@ -19,7 +19,7 @@ func (s *Store) entries(ctx context.Context, what string, limit int, query strin
 	out, err := readShort(ctx, s, func(c *connection) (out []session.Entry, err error) {
 		err = c.within(func() (err error) {
 			var spans []span
-			if out, spans, err = s.page(c, true, what, limit, query, args...); err != nil {
+			if out, spans, err = s.page(c, nil, true, what, limit, query, args...); err != nil {
 				return err
 			}
 			return c.nameTurns(spans, out)
@@ -79,11 +79,11 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 }
 
 // ReadTurn implements session.Log.
-func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int) ([]session.Entry, error) {
+func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int, into *session.Page) ([]session.Entry, error) {
 	const query = "SELECT " + entryColumns + " FROM entries e WHERE e.turn = (SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s." + notGone +
 		") AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?"
 	out, err := readShort(ctx, s, func(c *connection) ([]session.Entry, error) {
-		out, _, err := s.page(c, false, "turn "+string(turn), limit, query, string(turn), after-1, after, limit)
+		out, _, err := s.page(c, into, false, "turn "+string(turn), limit, query, string(turn), after-1, after, limit)
 		for i := range out {
 			out[i].Turn = turn
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -113,14 +114,14 @@ func portable(t *testing.T, open Opener) {
 	var es []session.Entry
 	next := int64(1)
 	for i, count := range []int{1, 0, 2, 1, 0, 2} {
-		e := Entry(session.Seq(i+1), turnID(1), &protocol.AssistantDelta{Text: "x"})
+		e := Entry(session.Seq(i+1), turnID(1), &protocol.AssistantDelta{Text: strings.Repeat("x", 1+i*9000)})
 		e.PortableFirst, e.PortableCount = next, count
 		next += int64(count)
 		es = append(es, e)
 	}
 	must(t, Append(s, l, session.Batch{Entries: es}))
 	for after, want := range map[int64][]session.Seq{0: {1, 3, 4, 6}, 1: {3, 4, 6}, 2: {3, 4, 6}, 3: {4, 6}, 5: {6}, 6: nil} {
-		got, err := s.ReadTurn(ctx, turnID(1), after, 100)
+		got, err := s.ReadTurn(ctx, turnID(1), after, 100, nil)
 		must(t, err)
 		var seqs []session.Seq
 		for _, e := range got {
@@ -130,10 +131,22 @@ func portable(t *testing.T, open Opener) {
 			t.Errorf("after %d: %v, want %v", after, seqs, want)
 		}
 	}
+	var into session.Page // is read into again and again, and gives the same
+	for range 3 {
+		for after := range int64(7) {
+			want, err := s.ReadTurn(ctx, turnID(1), after, 2, nil)
+			must(t, err)
+			got, err := s.ReadTurn(ctx, turnID(1), after, 2, &into)
+			must(t, err)
+			if !slices.EqualFunc(want, got, func(a, b session.Entry) bool { return reflect.DeepEqual(a, b) }) {
+				t.Errorf("after %d: %v, into a page that was used: %v", after, want, got)
+			}
+		}
+	}
 	if sid, err := s.TurnSession(ctx, turnID(1)); err != nil || sid != id {
 		t.Errorf("session of the turn: %v, %v", sid, err)
 	}
-	_, err := s.ReadTurn(ctx, turnID(9), 0, 1)
+	_, err := s.ReadTurn(ctx, turnID(9), 0, 1, nil)
 	wantErr(t, "unknown turn", err, session.ErrNotFound)
 }
 
@@ -435,7 +448,7 @@ func unknown(t *testing.T, open Opener) {
 		"Conversation": func() error { _, err := s.Conversation(ctx, "no"); return err },
 		"Read":         func() error { _, err := s.Read(ctx, "no", 0, 1, protocol.ViewAll); return err },
 		"ReadBack":     func() error { _, err := s.ReadBack(ctx, "no", 0, 1, protocol.ViewFacts); return err },
-		"ReadTurn":     func() error { _, err := s.ReadTurn(ctx, "no", 0, 1); return err },
+		"ReadTurn":     func() error { _, err := s.ReadTurn(ctx, "no", 0, 1, nil); return err },
 		"TurnSession":  func() error { _, err := s.TurnSession(ctx, "no"); return err },
 		"Fold":         func() error { _, _, err := s.Fold(ctx, "no"); return err },
 		"Key":          func() error { _, err := s.Key(ctx, "no", "rind", "k"); return err },

@@ -1,0 +1,42 @@
+package session
+
+// Page is memory to read a page of entries into. What was read is good until it is read into again. The zero value is ready. Where a method of
+// Log takes one, nil reads into memory of its own, which is never used again.
+type Page struct {
+	entries []Entry
+	piece   []byte // where bytes of entries lie
+	free    []byte // what is left of it
+}
+
+const (
+	firstPiece = 16 << 10
+	// largePage is how many bytes of entries a page keeps; what needed more is not kept.
+	largePage = 1 << 20
+)
+
+// Begin returns room for up to about limit entries: what was read before is no more. A store calls it, and then Bytes.
+func (p *Page) Begin(limit int) []Entry {
+	if cap(p.entries) == 0 {
+		p.entries = make([]Entry, 0, min(limit, 256))
+		p.piece = make([]byte, min(limit*512, firstPiece))
+	}
+	if len(p.piece) > largePage {
+		p.piece = make([]byte, firstPiece)
+	}
+	p.free = p.piece
+	return p.entries[:0]
+}
+
+// Bytes returns room for n bytes of an entry: a page lies in few pieces of memory, rather than in one for each of its members.
+func (p *Page) Bytes(n int) []byte {
+	if n > len(p.free) {
+		p.piece = make([]byte, max(min(2*len(p.piece), largePage), n)) // so that the whole page fits the next time
+		p.free = p.piece
+	}
+	b := p.free[:n:n]
+	p.free = p.free[n:]
+	return b
+}
+
+// End keeps what became of the slice of Begin, to be used again.
+func (p *Page) End(entries []Entry) { p.entries = entries }

@@ -33,7 +33,7 @@ func (t *tail) add(es []Entry) {
 		return
 	}
 	drop := 0
-	for t.bytes > tailBytes*3/4 && drop < len(t.entries)-1 { // some at once, so that the copy below is rare
+	for t.bytes > tailBytes/2 && drop < len(t.entries)-1 { // some at once, so that the copy below is rare
 		t.bytes -= t.entries[drop].Size()
 		drop++
 	}

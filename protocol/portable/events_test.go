@@ -239,42 +239,60 @@ func TestEveryCodeHasAStatusAndUnknownErrorsTellNothing(t *testing.T) {
 }
 
 // What is read without decoding is word for word what decoding gives, whatever stands in the text.
-func TestEachTellsPiecesOfTextWordForWordAsEvents(t *testing.T) {
-	teller := &Teller{Context: Context{Execution: sampleExecution, Provider: "agent", Workspace: "/w"}}
-	for _, text := range []string{"", "plain", `a "quoted" \ text`, `","text":"b`, `\","text":"`, "\u0000\u2028<&>", "line\nend", "emoji 🙂", `}`, `"}`} {
-		for _, separator := range []bool{false, true} {
-			d := &protocol.AssistantDelta{Text: text}
-			d.More.Separator = separator
-			for _, e := range entries(t, []protocol.Body{&protocol.TurnAccepted{}, d})[1:] {
-				want, err := Events(&teller.Context, &e, d)
-				if err != nil {
+func TestEachTellsWhatStandsInTheLogWordForWordAsEvents(t *testing.T) {
+	teller := &Teller{Context: Context{Execution: sampleExecution, Provider: `an "agent"`, Workspace: "/w", Output: func() (string, error) { return "all <of> it", nil }}}
+	told := func(b protocol.Body, stands bool) {
+		t.Helper()
+		for _, e := range entries(t, []protocol.Body{&protocol.TurnAccepted{}, b})[1:] {
+			decoded, err := protocol.Decode(&e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := Events(&teller.Context, &e, decoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if as := teller.asTheyStand(&e); (len(as) > 0) != stands {
+				t.Errorf("%s %s: told as it stands: %v, want %v", e.Event, e.More, len(as) > 0, stands)
+			}
+			for after := int64(0); after <= want[len(want)-1].Sequence; after++ {
+				var got, full []byte
+				if err := teller.Each(&e, after, func(l *Line) {
+					got = append(l.Append(got), '\n')
+					if alone := l.Event(); !bytes.Equal(protocol.MustMarshal(alone), l.Append(nil)) {
+						t.Errorf("the object is %+v, the line %s", alone, l.Append(nil))
+					}
+				}); err != nil {
 					t.Fatal(err)
 				}
-				if _, fast := deltaText(&e); !fast {
-					t.Errorf("%q is decoded", text)
+				for _, ev := range want {
+					if ev.Sequence > after {
+						full = append(append(full, protocol.MustMarshal(ev)...), '\n')
+					}
 				}
-				for after := int64(0); after <= want[len(want)-1].Sequence; after++ {
-					var got, full []byte
-					if err := teller.Each(&e, after, func(l *Line) {
-						got = append(l.Append(got), '\n')
-						if alone := l.Event(); !bytes.Equal(protocol.MustMarshal(alone), l.Append(nil)) {
-							t.Errorf("the object is %+v, the line %s", alone, l.Append(nil))
-						}
-					}); err != nil {
-						t.Fatal(err)
-					}
-					for _, ev := range want {
-						if ev.Sequence > after {
-							full = append(append(full, protocol.MustMarshal(ev)...), '\n')
-						}
-					}
-					if !bytes.Equal(got, full) {
-						t.Errorf("%q behind %d: %s, want %s", text, after, got, full)
-					}
+				if !bytes.Equal(got, full) {
+					t.Errorf("%s %s behind %d: %s, want %s", e.Event, e.More, after, got, full)
 				}
 			}
 		}
 	}
+	for _, text := range []string{"", "plain", `a "quoted" \ text`, `","text":"b`, `\","text":"`, "\u0000\u2028<&>", "line\nend", "emoji 🙂", `}`, `"}`, `","origin":"resume"`} {
+		for _, separator := range []bool{false, true} {
+			d := &protocol.AssistantDelta{Text: text}
+			d.More.Separator = separator
+			told(d, true)
+		}
+		c := &protocol.TurnCompleted{}
+		c.More.FinalOutput = &text
+		told(c, true)
+		for origin, stands := range map[string]bool{protocol.OriginUser: true, protocol.OriginTask: true, protocol.OriginResume: false} {
+			started := &protocol.TurnStarted{Input: text, Origin: origin}
+			started.More.Attempt = 2
+			told(started, stands)
+		}
+	}
+	told(&protocol.TurnCompleted{}, false) // its text is that of the whole turn
+	told(&protocol.TurnAccepted{}, true)
 }
 
 func TestTimesAreWrittenAsTheLayoutSays(t *testing.T) {

@@ -16,8 +16,9 @@ type Line struct {
 
 	execution string
 	time      time.Time
-	text      []byte // of output.text.delta: the JSON string, as it stands in the log
-	data      []byte // of any other event
+	member    string // of data that is one member: its name
+	value     []byte // and its value, as it stands in the log
+	data      []byte // any other
 }
 
 // Append appends the event as JSON: the members of Event, in their order.
@@ -32,10 +33,11 @@ func (l *Line) Append(dst []byte) []byte {
 }
 
 func (l *Line) appendData(dst []byte) []byte {
-	if l.text != nil {
-		return append(append(append(dst, `{"text":`...), l.text...), '}')
+	if l.value == nil {
+		return append(dst, l.data...)
 	}
-	return append(dst, l.data...)
+	dst = append(append(append(dst, `{"`...), l.member...), `":`...)
+	return append(append(dst, l.value...), '}')
 }
 
 // Event is the event as an object of its own.
@@ -49,10 +51,21 @@ func (l *Line) Event() Event {
 // Teller tells the entries of one execution. Not safe for concurrent use.
 type Teller struct {
 	Context
-	line Line
+	line     Line
+	provider []byte // its id as a JSON string, once it was needed
+	parts    [2]part
 }
 
-var separator = []byte(`"\n\n"`)
+// part is an event whose data is one member, taken as it stands in the log.
+type part struct {
+	kind, member string
+	value        []byte
+}
+
+var (
+	separator = []byte(`"\n\n"`)
+	resumed   = protocol.MustMarshal(protocol.OriginResume)
+)
 
 // Each tells the events of one entry whose number is above after, in order; e has numbers. The line that see is handed is good until it returns.
 // An error names the entry.
@@ -68,14 +81,11 @@ func (t *Teller) Each(e *protocol.Entry, after int64, see func(*Line)) error {
 		}
 		l.Sequence++
 	}
-	if text, ok := deltaText(e); ok { // most entries by far: the text is taken as it is written
-		l.Type = "output.text.delta"
-		if e.PortableCount == 2 {
-			l.text = separator
+	if parts := t.asTheyStand(e); len(parts) == e.PortableCount {
+		for i := range parts {
+			l.Type, l.member, l.value = parts[i].kind, parts[i].member, parts[i].value
 			tell()
 		}
-		l.text = text
-		tell()
 		return nil
 	}
 	b, err := protocol.Decode(e)
@@ -90,10 +100,44 @@ func (t *Teller) Each(e *protocol.Entry, after int64, see func(*Line)) error {
 	return err
 }
 
+// asTheyStand tells the entries that nearly every execution has, and of which it may have thousands, without decoding them; none of others.
+func (t *Teller) asTheyStand(e *protocol.Entry) []part {
+	parts := t.parts[:0]
+	switch e.Kind {
+	case protocol.KindAssistantDelta:
+		text, ok := deltaText(e)
+		if !ok {
+			return nil
+		}
+		if e.PortableCount == 2 {
+			parts = append(parts, part{"output.text.delta", "text", separator})
+		}
+		parts = append(parts, part{"output.text.delta", "text", text})
+	case protocol.KindTurnAccepted:
+		parts = append(parts, part{"run.queued", "providerId", t.providerID()})
+	case protocol.KindTurnStarted:
+		if origin := protocol.Member(e.Event, "origin"); origin != nil && !bytes.Equal(origin, resumed) {
+			parts = append(parts, part{"run.started", "providerId", t.providerID()})
+		}
+	case protocol.KindTurnCompleted:
+		if text := protocol.Member(e.More, "final_output"); text != nil && text[0] == '"' {
+			parts = append(parts, part{"output.text.done", "text", text}, part{"run.completed", "finalOutput", text})
+		}
+	}
+	return parts
+}
+
+func (t *Teller) providerID() []byte {
+	if t.provider == nil {
+		t.provider = protocol.MustMarshal(t.Provider)
+	}
+	return t.provider
+}
+
 // deltaText finds the text of a piece of an answer, as the JSON string that it is in the entry; false for any other entry.
 func deltaText(e *protocol.Entry) (json.RawMessage, bool) {
 	const member = `,"text":"`
-	if e.Kind != protocol.KindAssistantDelta || e.PortableCount > 2 || len(e.Event) == 0 || e.Event[len(e.Event)-1] != '}' {
+	if e.PortableCount > 2 || len(e.Event) == 0 || e.Event[len(e.Event)-1] != '}' {
 		return nil, false
 	}
 	i := bytes.Index(e.Event, []byte(member)) // not within a string: there the quotes would be escaped

@@ -32,18 +32,13 @@ func appendTime(dst []byte, t time.Time) []byte {
 		return t.Truncate(time.Millisecond).AppendFormat(dst, "2006-01-02T15:04:05.000Z")
 	}
 	hour, minute, second := t.Clock()
-	two := func(n int, behind byte) { dst = append(dst, byte('0'+n/10), byte('0'+n%10), behind) }
-	dst = append(dst, byte('0'+year/1000), byte('0'+year/100%10))
-	two(year%100, '-')
-	two(int(month), '-')
-	two(day, 'T')
-	two(hour, ':')
-	two(minute, ':')
-	two(second, '.')
 	ms := t.Nanosecond() / 1e6
-	dst = append(dst, byte('0'+ms/100))
-	two(ms%100, 'Z')
-	return dst
+	text := [...]byte{
+		byte('0' + year/1000), byte('0' + year/100%10), byte('0' + year/10%10), byte('0' + year%10), '-', byte('0' + month/10), byte('0' + month%10), '-',
+		byte('0' + day/10), byte('0' + day%10), 'T', byte('0' + hour/10), byte('0' + hour%10), ':', byte('0' + minute/10), byte('0' + minute%10), ':',
+		byte('0' + second/10), byte('0' + second%10), '.', byte('0' + ms/100), byte('0' + ms/10%10), byte('0' + ms%10), 'Z',
+	}
+	return append(dst, text[:]...)
 }
 
 // Conversation is a session, as clients see it.

@@ -62,35 +62,100 @@ func (w *writer) append(l session.Lease, b *session.Batch) error {
 	return nil
 }
 
-// update moves the head from before to head, and the row and the lease with it; false when lease or head are not what the batch was made for.
-func (w *writer) update(id int64, l session.Lease, b *session.Batch, before, head int64) (bool, error) {
-	now := w.s.opt.Now().UnixMicro()
-	q, args := "UPDATE sessions SET head = CASE WHEN ? < 0 THEN head ELSE ? END, touched = ?, activity = ?", []any{head, head, w.touched, now}
-	if r := b.Row; r != nil {
-		if !r.Activity.IsZero() {
-			args[3] = r.Activity.UnixMicro()
-		}
+// What an update of a session's row changes beside its head and activity.
+const (
+	withRow = 1 << iota
+	withFold
+	withRelease
+	withRetake
+)
+
+// updateOf is the statement for such an update. Its arguments are in the order in which update binds them.
+func updateOf(shape int) string {
+	q := "UPDATE sessions SET head = CASE WHEN ? < 0 THEN head ELSE ? END, touched = ?, activity = ?"
+	if shape&withRow != 0 {
 		q += ", title = ?, preview = ?, messages = ?, tool_calls = ?, user_prompt = ?, metadata = ?"
-		args = append(args, r.Title, r.Preview, r.Messages, r.ToolCalls, r.UserPrompt, blob(r.Metadata))
-		if r.Fold != nil {
-			q += ", fold = ?, fold_seq = ?"
-			args = append(args, r.Fold, int64(r.FoldSeq))
-		}
+	}
+	if shape&withFold != 0 {
+		q += ", fold = ?, fold_seq = ?"
 	}
 	switch {
-	case b.Release:
+	case shape&withRelease != 0:
 		q += ", owner = ''"
-	case b.Retake:
-		q, args = q+", owner = ?", append(args, w.s.inst.id)
+	case shape&withRetake != 0:
+		q += ", owner = ?"
 	}
-	q, args = q+" WHERE id = ? AND epoch = ? AND (? < 0 OR head = ?)", append(args, id, l.Epoch, before, before)
-	if b.Retake { // without a lease nothing kept the row from becoming that of another session
-		q, args = q+" AND owner IN ('', ?) AND session = ?", append(args, w.s.inst.id, string(l.Session))
-	} else {
-		q, args = q+" AND owner = ?", append(args, w.s.inst.id)
+	q += " WHERE id = ? AND epoch = ? AND (? < 0 OR head = ?) AND "
+	if shape&withRetake != 0 { // without a lease nothing kept the row from becoming that of another session
+		return q + "owner IN ('', ?) AND session = ?"
 	}
-	n, err := w.change(q, args...)
-	return n > 0, err
+	return q + "owner = ?"
+}
+
+func shapeOf(b *session.Batch) (shape int) {
+	if b.Row != nil {
+		shape |= withRow
+		if b.Row.Fold != nil {
+			shape |= withFold
+		}
+	}
+	if b.Release {
+		shape |= withRelease
+	}
+	if b.Retake {
+		shape |= withRetake
+	}
+	return shape
+}
+
+// update moves the head from before to head, and the row and the lease with it; false when lease or head are not what the batch was made for.
+func (w *writer) update(id int64, l session.Lease, b *session.Batch, before, head int64) (bool, error) {
+	shape := shapeOf(b)
+	if w.updates[shape] == "" {
+		w.updates[shape] = updateOf(shape)
+	}
+	st, err := w.Prepare(w.updates[shape])
+	if err != nil {
+		return false, err
+	}
+	param := 0
+	number := func(n int64) { param++; st.BindInt64(param, n) }
+	text := func(s string) { param++; st.BindText(param, s) }
+	bytes := func(b []byte) { param++; bindBlob(st, param, b) }
+	activity := w.s.opt.Now()
+	if r := b.Row; r != nil && !r.Activity.IsZero() {
+		activity = r.Activity
+	}
+	number(head)
+	number(head)
+	number(w.touched)
+	number(activity.UnixMicro())
+	if r := b.Row; r != nil {
+		text(r.Title)
+		text(r.Preview)
+		number(int64(r.Messages))
+		number(int64(r.ToolCalls))
+		param++
+		st.BindBool(param, r.UserPrompt)
+		bytes(r.Metadata)
+		if r.Fold != nil {
+			bytes(r.Fold)
+			number(int64(r.FoldSeq))
+		}
+	}
+	if b.Retake && !b.Release {
+		text(w.s.inst.id)
+	}
+	number(id)
+	number(l.Epoch)
+	number(before)
+	number(before)
+	text(w.s.inst.id)
+	if b.Retake {
+		text(string(l.Session))
+	}
+	err = finish(st)
+	return err == nil && w.Changes() > 0, err
 }
 
 // refusal says why a batch did not fit.
@@ -176,8 +241,8 @@ func (w *writer) newTurn(id int64, e *session.Entry) (n int64, err error) {
 
 // byEditor reports whether a turn was accepted from an editor, whose increments may go. What a newer version wrote otherwise keeps them.
 func byEditor(e *session.Entry) bool {
-	b, err := protocol.Decode(e)
-	return err == nil && b.(*protocol.TurnAccepted).More.Surface != protocol.SurfacePortable
+	surface := protocol.Member(e.More, "surface")
+	return surface != nil && string(surface) != `"`+protocol.SurfacePortable+`"`
 }
 
 // session returns the row of a session.

@@ -28,7 +28,8 @@ func (s *Store) uri(m mode) string {
 	return u.String()
 }
 
-// connection is one of SQLite's, for one goroutine at a time. Its statements are prepared once.
+// connection is one of SQLite's, for one goroutine at a time. Its statements are prepared once. That is why some parameters are written as +?:
+// where SQLite takes the value of a bare one into its plan, of a limit for one, it plans anew for each value, which takes longer than to read a page.
 type connection struct{ *sqlite.Conn }
 
 // connect opens the file. It waits for nobody: see retry.

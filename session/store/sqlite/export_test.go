@@ -3,7 +3,11 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
+
+	"modernc.org/libc"
+	lib "modernc.org/sqlite/lib"
 )
 
 // LimitPages makes the file full at n pages, until the write connection is made anew.
@@ -52,4 +56,26 @@ func FirstSchema() (restore func()) {
 	m, n := migrations, schemaNumber
 	migrations, schemaNumber = migrations[:1:1], 1
 	return func() { migrations, schemaNumber = m, n }
+}
+
+// PreparedAnew says of each statement that was prepared on the connections of the store how often SQLite prepared it again.
+func (s *Store) PreparedAnew(ctx context.Context) map[string]int {
+	found := map[string]int{}
+	look := func(c *connection) {
+		tls := libc.NewTLS()
+		defer tls.Close()
+		db := uintptr(reflect.ValueOf(c.Conn).Elem().FieldByName("conn").Uint())
+		for st := lib.Xsqlite3_next_stmt(tls, db, 0); st != 0; st = lib.Xsqlite3_next_stmt(tls, db, st) {
+			found[libc.GoString(lib.Xsqlite3_sql(tls, st))] += int(lib.Xsqlite3_stmt_status(tls, st, lib.SQLITE_STMTSTATUS_REPREPARE, 0))
+		}
+	}
+	if err := s.alone(ctx, func(w *writer) error { look(w.connection); return nil }); err != nil {
+		panic(err)
+	}
+	s.read.mu.Lock()
+	defer s.read.mu.Unlock()
+	for _, c := range s.read.idle {
+		look(c.connection)
+	}
+	return found
 }

@@ -29,7 +29,7 @@ func (s *Store) Open(ctx context.Context, id session.SessionID) ([]session.Lette
 			l := session.Letter{Session: id}
 			err := scan(st, &l.ID, (*[]byte)(&l.Body))
 			return l, err
-		}, "SELECT l.id, l.body FROM letters l JOIN sessions s ON s.id = l.session WHERE s.session = ? AND l.outcome IS NULL ORDER BY l.id", string(id))
+		}, "SELECT l.id, l.body FROM letters l JOIN sessions s ON s.id = l.session WHERE s.session = +? AND l.outcome IS NULL ORDER BY l.id", string(id))
 	})
 	return out, s.fault("read inbox", err)
 }

@@ -21,7 +21,7 @@ func (s *Store) Sessions(ctx context.Context, q session.Query) ([]session.Meta, 
 	}
 	where, args := from.where(q)
 	found, err := read(ctx, s, func(c *connection) ([]listed, error) {
-		return all(c, scanMeta, "SELECT "+metaColumns+" FROM sessions WHERE "+where+" ORDER BY touched DESC LIMIT ?", append(args, q.Limit+1)...)
+		return all(c, scanMeta, "SELECT "+metaColumns+" FROM sessions WHERE "+where+" ORDER BY touched DESC LIMIT +?", append(args, q.Limit+1)...)
 	})
 	if err != nil {
 		return nil, "", s.fault("list", err)
@@ -75,11 +75,11 @@ func (p page) where(q session.Query) (string, []any) {
 		where += " AND user_prompt = 1"
 	}
 	if q.Workspace != "" {
-		where += " AND workspace = ?"
+		where += " AND workspace = +?"
 		args = append(args, q.Workspace)
 	}
 	for _, w := range q.Exclude {
-		where += " AND workspace <> ?"
+		where += " AND workspace <> +?"
 		args = append(args, w)
 	}
 	return where, args
@@ -111,7 +111,7 @@ func (s *Store) Turns(ctx context.Context, q session.TurnQuery) ([]session.TurnP
 		return all(c, func(st *sqlite.Stmt) (t session.TurnPlace, err error) {
 			err = scan(st, &t.Place, (*string)(&t.Turn), (*string)(&t.Session), &t.Ended)
 			return t, err
-		}, "SELECT t.id, t.turn, s.session, t.ended IS NOT NULL FROM turns t JOIN sessions s ON s.id = t.session WHERE "+where+" ORDER BY t.id DESC LIMIT ?", append(args, q.Limit)...)
+		}, "SELECT t.id, t.turn, s.session, t.ended IS NOT NULL FROM turns t JOIN sessions s ON s.id = t.session WHERE "+where+" ORDER BY t.id DESC LIMIT +?", append(args, q.Limit)...)
 	})
 	return out, s.fault("list", err)
 }

@@ -57,7 +57,7 @@ func (s *Store) exists(ctx context.Context, id session.SessionID, n int) error {
 func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
 	table, condition := inView(v)
 	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+turnColumn+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq > ?"+
-		condition+" ORDER BY e.seq LIMIT ?", string(id), int64(after), limit)
+		condition+" ORDER BY e.seq LIMIT +?", string(id), int64(after), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 	}
 	table, condition := inView(v)
 	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+turnColumn+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq < ?"+
-		condition+" ORDER BY e.seq DESC LIMIT ?", string(id), int64(before), limit)
+		condition+" ORDER BY e.seq DESC LIMIT +?", string(id), int64(before), limit)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 
 // ReadTurn implements session.Log.
 func (s *Store) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int, into *session.Page) ([]session.Entry, error) {
-	const query = "SELECT " + entryColumns + " FROM entries e WHERE e.turn = (SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s." + notGone +
-		") AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT ?"
+	const query = "SELECT " + entryColumns + " FROM entries e WHERE e.turn = (SELECT t.id FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = +? AND s." + notGone +
+		") AND e.count > 0 AND e.number >= ? AND e.number + e.count - 1 > ? ORDER BY e.number LIMIT +?"
 	out, err := readShort(ctx, s, func(c *connection) ([]session.Entry, error) {
 		out, _, err := s.page(c, into, false, "turn "+string(turn), limit, query, string(turn), after-1, after, limit)
 		for i := range out {
@@ -113,7 +113,7 @@ func (s *Store) notFound(what string, err error) error {
 // TurnSession implements session.Log.
 func (s *Store) TurnSession(ctx context.Context, turn session.TurnID) (session.SessionID, error) {
 	var id string
-	err := s.one(ctx, "turn "+string(turn), "SELECT s.session FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = ? AND s."+notGone, []any{string(turn)}, &id)
+	err := s.one(ctx, "turn "+string(turn), "SELECT s.session FROM turns t JOIN sessions s ON s.id = t.session WHERE t.turn = +? AND s."+notGone, []any{string(turn)}, &id)
 	return session.SessionID(id), err
 }
 

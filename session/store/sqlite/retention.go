@@ -73,8 +73,8 @@ func (w *writer) erase() (more bool, err error) {
 		return false, err
 	}
 	for _, q := range []string{
-		"DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE session = ? ORDER BY seq LIMIT ?)",
-		"DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE session = ? LIMIT ?)",
+		"DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE session = ? ORDER BY seq LIMIT +?)",
+		"DELETE FROM turns WHERE id IN (SELECT id FROM turns WHERE session = ? LIMIT +?)",
 	} {
 		if n, err := w.change(q, id, pruneStep); err != nil || n == pruneStep {
 			return true, err

@@ -33,7 +33,7 @@ func (s *Store) Rules(ctx context.Context, workspace string) ([]session.Rule, er
 			err := scan(st, &r.ID, &r.Tool, &r.Pattern, &r.Allow, &created)
 			r.Created = time.UnixMicro(created).UTC()
 			return r, err
-		}, "SELECT id, tool, pattern, allow, created FROM rules WHERE workspace = ? ORDER BY id", workspace)
+		}, "SELECT id, tool, pattern, allow, created FROM rules WHERE workspace = +? ORDER BY id", workspace)
 	})
 	return out, s.fault("read rules", err)
 }

@@ -124,7 +124,9 @@ func appendFields(dst []byte, v any) ([]byte, error) {
 	if t, ok := v.(interface{ appendFast([]byte) []byte }); ok {
 		return append(t.appendFast(dst), '}'), nil
 	}
-	j, err := Marshal(v)
+	e := encoders.Get().(*encoder)
+	defer e.release()
+	j, err := e.encode(v)
 	if err != nil {
 		return nil, err
 	}

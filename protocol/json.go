@@ -3,20 +3,52 @@ package protocol
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 	"unicode/utf8"
 )
 
 // Marshal is json.Marshal without HTML escaping: what we write is for programs, not for pages. U+2028 and U+2029 stay
 // escaped and invalid UTF-8 becomes U+FFFD.
 func Marshal(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	e := encoders.Get().(*encoder)
+	defer e.release()
+	b, err := e.encode(v)
+	if err != nil {
 		return nil, err
 	}
-	b := buf.Bytes()
+	return bytes.Clone(b), nil
+}
+
+// encoder is what Marshal needs, kept to be used again.
+type encoder struct {
+	buf bytes.Buffer
+	enc *json.Encoder
+}
+
+var encoders = sync.Pool{New: func() any {
+	e := &encoder{}
+	e.enc = json.NewEncoder(&e.buf)
+	e.enc.SetEscapeHTML(false)
+	return e
+}}
+
+// keepEncoder is how large the buffer of an encoder may be that is kept.
+const keepEncoder = 64 << 10
+
+// encode returns the JSON text of v, which is good until the encoder is released.
+func (e *encoder) encode(v any) ([]byte, error) {
+	e.buf.Reset()
+	if err := e.enc.Encode(v); err != nil {
+		return nil, err
+	}
+	b := e.buf.Bytes()
 	return b[:len(b)-1], nil // Encode ends with a newline
+}
+
+func (e *encoder) release() {
+	if e.buf.Cap() <= keepEncoder {
+		encoders.Put(e)
+	}
 }
 
 // MustMarshal is Marshal for values that cannot fail to marshal.

@@ -149,7 +149,10 @@ func (x *exchange) body() (json.RawMessage, error) {
 // take reads the body, or what is one byte more than most of it. The bound of its time is lifted where it is whole: what is read of the
 // connection then is its end. A body that breaks off, or does not come in time, ends the connection.
 func (x *exchange) take(most int64) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(x.r.Body, most+1))
+	announced := min(max(x.r.ContentLength, 0), 64<<10) // what is more has to come first
+	buf := bytes.NewBuffer(make([]byte, 0, announced+bytes.MinRead))
+	_, err := buf.ReadFrom(io.LimitReader(x.r.Body, most+1))
+	body := buf.Bytes()
 	switch {
 	case err != nil:
 		x.w.Header().Set("Connection", "close")
@@ -163,6 +166,9 @@ func (x *exchange) take(most int64) ([]byte, error) {
 }
 
 func isJSON(contentType string) bool {
+	if contentType == "application/json" {
+		return true
+	}
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "application/json" {
 		return false

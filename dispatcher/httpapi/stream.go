@@ -188,9 +188,9 @@ func (x *exchange) writer() *writer {
 
 const writeAtOnce = 64 << 10
 
-// buffers are those of writers: a stream that waits holds none.
+// buffers are those of writers: a stream that waits holds none. They have grown as much as was needed.
 var buffers = sync.Pool{New: func() any {
-	b := make([]byte, 0, writeAtOnce+writeAtOnce/4)
+	b := make([]byte, 0, 4<<10)
 	return &b
 }}
 

@@ -271,7 +271,8 @@ func (p *player) tool(raw json.RawMessage) error {
 		{"rind.tool_requested", map[string]any{"toolCallId": id, "toolName": t.Name, "arguments": t.Arguments}},
 		{"rind.tool_started", map[string]any{"toolCallId": id, "toolName": t.Name}},
 		{"rind.tool_result", map[string]any{
-			"toolCallId": id, "toolName": t.Name, "status": t.Status, "durationMs": 0, "preview": protocol.Prefix(t.Result, 8192), "truncated": len(t.Result) > 8192,
+			"toolCallId": id, "toolName": t.Name, "status": t.Status, "durationMs": 0, "preview": firstBytes(t.Result, clientResultBytes),
+			"truncated": len(t.Result) > clientResultBytes,
 		}},
 	} {
 		if err := p.event(e.method, protocol.MustMarshal(e.params)); err != nil {

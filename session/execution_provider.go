@@ -53,11 +53,16 @@ func (run *besideRun) words(err error) string {
 	if mask := run.s.all.execution.Mask; mask != nil {
 		text = mask(text)
 	}
-	if len(text) > 4096 {
-		text = strings.ToValidUTF8(text[:4096], "")
-	}
-	if text == "" {
+	if text = firstBytes(text, 4096); text == "" {
 		return executionFailed
 	}
 	return text
+}
+
+// firstBytes returns at most n bytes of text, and no part of a character.
+func firstBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	return strings.ToValidUTF8(text[:n], "")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -96,6 +97,69 @@ func TestFaultsOfTheModelAreRetriedOrEndTheTurnAsTheContractSays(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Portable section 12: text numbered from discardFrom on is dropped by a retry, and only that of the step that is asked for again.
+func TestWhatIsLeftOfTheTextAfterRetriesIsWhatTheTurnAnswers(t *testing.T) {
+	cut := &session.ModelError{Fault: session.FaultCut, Message: "cut"}
+	m := &model{}
+	m.play = func(_ context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
+		call := callChunks("c", "look", "{}")
+		reply := [][]session.Chunk{
+			append([]session.Chunk{text("first")}, call...),
+			{},
+			{{Kind: session.ChunkReasoning, Text: "hm"}},
+			{text("half "), text("of it")},
+			append([]session.Chunk{text("second")}, call...),
+			call[:2],
+			{text("whole")},
+		}[len(m.requests)-1]
+		for _, c := range reply {
+			yield(c, nil)
+		}
+		switch len(m.requests) {
+		case 1, 5:
+			yield(finish(session.FinishCalls), nil)
+		case 7:
+			yield(finish(session.FinishStop), nil)
+		default:
+			yield(session.Chunk{}, cut)
+		}
+	}
+	bubble(t, m, []session.Tool{readTool("look", func() string { return "seen" })}, func(h *house) {
+		s := h.draft()
+		h.prompt(s, "x")
+		const want = "first\n\nsecond\n\nwhole"
+		var left []protocol.Entry // of text, as a client keeps it
+		told, retries := "", 0
+		for _, e := range h.entries(s.ID) {
+			b, err := protocol.Decode(&e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch b := b.(type) {
+			case *protocol.AssistantDelta:
+				left = append(left, e)
+			case *protocol.TurnStepRetry:
+				retries++
+				if b.More.DiscardFrom < 1 || b.More.DiscardFrom > e.PortableFirst {
+					t.Errorf("event %d drops the text from %d on", e.PortableFirst, b.More.DiscardFrom)
+				}
+				left = slices.DeleteFunc(left, func(d protocol.Entry) bool { return d.PortableFirst >= b.More.DiscardFrom })
+			}
+		}
+		for _, e := range left {
+			b, _ := protocol.Decode(&e)
+			d := b.(*protocol.AssistantDelta)
+			if d.More.Separator {
+				told += "\n\n"
+			}
+			told += d.Text
+		}
+		if told != want || retries != 4 {
+			t.Errorf("after %d retries %q is left, want %q", retries, told, want)
+		}
+	})
 }
 
 func TestTheEndOfAnAnswerDecidesTheTurn(t *testing.T) {

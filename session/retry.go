@@ -125,7 +125,11 @@ func connectDelay(tries int, after time.Duration) time.Duration {
 func (w *work) retry(attempt int, delay time.Duration, c *completion, m *ModelError) error {
 	b := &protocol.TurnStepRetry{Attempt: attempt, Reason: "stream_interrupted"}
 	b.More.MessageID, b.More.DelayMS, b.More.Message = c.messageID, delay.Milliseconds(), m.Message
-	err := w.t.View(func(_ *State, open *OpenTurn, _ *History) { b.More.DiscardFrom = open.TextFirst })
+	err := w.t.View(func(_ *State, open *OpenTurn, _ *History) {
+		if b.More.DiscardFrom = open.TextFirst; len(open.Text) == 0 { // nothing of the text told so far is of this step
+			b.More.DiscardFrom = open.NextPortable
+		}
+	})
 	if err == nil {
 		w.t.Note(b)
 	}

@@ -12,7 +12,7 @@ import (
 // append inserts a batch. Its first write is the update of the session's row, which is also the check of lease and order; when that
 // changes nothing, nothing was written and the error says why.
 func (w *writer) append(l session.Lease, b *session.Batch) error {
-	id, err := w.session(l.Session)
+	id, err := w.leased(l.Session)
 	if err != nil {
 		return err
 	}
@@ -245,14 +245,20 @@ func byEditor(e *session.Entry) bool {
 	return surface != nil && string(surface) != `"`+protocol.SurfacePortable+`"`
 }
 
-// session returns the row of a session.
-func (w *writer) session(id session.SessionID) (int64, error) {
+// leased returns the row of a session for whoever has its lease, under which it stays what it is: what was looked up once is enough.
+func (w *writer) leased(id session.SessionID) (int64, error) {
 	if n, ok := w.ids[id]; ok {
 		return n, nil
 	}
+	return w.session(id)
+}
+
+// session looks the row of a session up. Without its lease another process may have deleted the session, and given the row to another one.
+func (w *writer) session(id session.SessionID) (int64, error) {
 	var n int64
 	err := w.row("SELECT id FROM sessions WHERE session = ? AND "+notGone, string(id)).Scan(&n)
 	if errors.Is(err, errNoRow) {
+		delete(w.ids, id)
 		return 0, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
 	if err == nil {

@@ -53,6 +53,39 @@ func deletes(t *testing.T, open Opener) {
 	}
 }
 
+// replaced: one process goes on to use a session that another one has deleted, and in whose place it made a new one, with a log as long.
+func replaced(t *testing.T, open Opener) {
+	a, b := open(t, "a"), open(t, "b")
+	l := Create(t, a, id)
+	must(t, Append(a, l, note(1)))
+	must(t, a.Release(ctx, l))
+	lb, err := b.Acquire(ctx, id)
+	must(t, err)
+	must(t, b.Delete(ctx, id))
+	_, err = a.Acquire(ctx, id)
+	wantErr(t, "lease of a session that was deleted", err, session.ErrNotFound)
+	must(t, a.Create(ctx, session.Meta{ID: id, ConversationID: "conv_again", Workspace: "/w", Created: base}))
+	must(t, b.Delete(ctx, id))
+	next := Create(t, b, "next")
+	must(t, Append(b, next, note(1)))
+	must(t, b.Release(ctx, next))
+	for what, f := range map[string]func() error{
+		"Acquire":                      func() error { _, err := a.Acquire(ctx, id); return err },
+		"Post":                         func() error { _, err := a.Post(ctx, id, json.RawMessage(`{}`)); return err },
+		"Delete":                       func() error { return a.Delete(ctx, id) },
+		"append with the lease of old": func() error { return Append(b, lb, note(2)) },
+	} {
+		wantErr(t, what, f(), session.ErrNotFound)
+	}
+	if m, err := b.Session(ctx, "next"); err != nil || m.Head != 1 || m.Owner != "" {
+		t.Errorf("the new session is %+v, %v", m, err)
+	}
+	if letters, err := b.Open(ctx, "next"); err != nil || len(letters) != 0 {
+		t.Errorf("the new session has letters %v, %v", letters, err)
+	}
+	must(t, a.Create(ctx, session.Meta{ID: id, ConversationID: "conv_once_more", Workspace: "/w", Created: base}))
+}
+
 func prunes(t *testing.T, open Opener) {
 	s := open(t, "a")
 	l := Create(t, s, id)

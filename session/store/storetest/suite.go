@@ -47,6 +47,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"TurnsAreListedNewestFirstAndKeepTheirPlaces", turns},
 		{"FoldStaysUntilANewerOne", folds},
 		{"DeleteRemovesEverythingAndIDsMayReturn", deletes},
+		{"ASessionThatAnotherProcessDeletedIsNotTheOneThatCameIntoItsPlace", replaced},
 		{"WatchRingsForOthersCommitsAndLetters", watches},
 		{"WatchMissesNothingAcrossADeletion", watchesDeletion},
 		{"ALetterHasOneOutcomeOrIsWithdrawn", letters},

@@ -11,7 +11,8 @@ import (
 // State is the fold of a session's log: what holds after the entries up to Head. It is made by Apply alone, the same way when a
 // log is opened, while a turn runs and while another process's turn is followed, so these can never disagree.
 //
-// A State belongs to one goroutine. It is plain JSON, so that it can be stored as a snapshot and copied.
+// A State belongs to one goroutine. It is plain JSON, so that it can be stored as a snapshot and copied; what bodies of open turns hide from
+// clients is not in their JSON, and is in no snapshot, as those are of quiet states.
 type State struct {
 	Version    int
 	Head       Seq
@@ -191,7 +192,28 @@ func (st *State) clone() *State {
 	if err != nil {
 		panic("session: state is plain JSON: " + err.Error())
 	}
-	return loadState(b)
+	c := loadState(b)
+	if c.Serial != nil {
+		c.Serial.hidden(st.Serial)
+	}
+	for i, t := range st.Queued {
+		c.Queued[i].hidden(t)
+	}
+	for id, t := range st.Parallel {
+		c.Parallel[id].hidden(t)
+	}
+	return c
+}
+
+// hidden takes over from the turn it is a copy of what the JSON of bodies lacks. Nobody changes a body.
+func (t *OpenTurn) hidden(from *OpenTurn) {
+	t.Cancel = from.Cancel
+	for i, a := range from.Actions {
+		t.Actions[i].Approval = a.Approval
+	}
+	for i, in := range from.Inputs {
+		t.Inputs[i].Parts = in.Parts
+	}
 }
 
 // loadState reads a snapshot; nil when it is of another version or unreadable, which only means that the log is folded anew.

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -148,9 +149,10 @@ func TestConsentIsForThePathThatWasAskedForAlsoAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backing := memory.NewBacking()
 		leads := "/outside/a"
+		var remembered []string // told on a goroutine that has ended when the answer is on disk
 		p := policy{judge: func(string, session.ToolCall) session.Verdict {
-			return session.Verdict{Effect: "ask", Title: "Read " + leads, Outside: []string{leads}}
-		}}
+			return session.Verdict{Effect: "ask", Title: "Read " + leads, Outside: []string{leads}, Rule: json.RawMessage(`{"read":"` + leads + `"}`)}
+		}, remember: func(_, rule string, allow bool) { remembered = append(remembered, fmt.Sprint(rule, allow)) }}
 		var got [][]string
 		act := writeTool("do", nil)
 		act.run = func(_ context.Context, c session.ToolCall, _ session.Progress) (session.ToolResult, error) {
@@ -169,8 +171,11 @@ func TestConsentIsForThePathThatWasAskedForAlsoAfterARestart(t *testing.T) {
 		b := policyHouse(t, backing.Open("b"), m, p, "", act)
 		s2 := b.open(s.ID)
 		asked := b.approvals(s2)
-		allow(t, s2, asked[len(asked)-1].ActionID)
+		answerWith(t, s2, asked[len(asked)-1].ActionID, "allow_always")
 		synctest.Wait()
+		if len(remembered) != 1 || remembered[0] != `{"read":"/outside/a"}true` {
+			t.Errorf("what was asked for before is remembered as %q", remembered)
+		}
 		if len(got) != 2 || strings.Join(got[0], " ") != "/outside/a" || strings.Join(got[1], " ") != "/outside/a" {
 			t.Errorf("the calls were let out to %q", got)
 		}
@@ -181,8 +186,13 @@ func TestConsentIsForThePathThatWasAskedForAlsoAfterARestart(t *testing.T) {
 
 func allow(t *testing.T, s *session.Session, action string) {
 	t.Helper()
+	answerWith(t, s, action, "allow_once")
+}
+
+func answerWith(t *testing.T, s *session.Session, action, option string) {
+	t.Helper()
 	ch := make(chan error, 1)
-	s.ResolveApproval(action, "allow_once", func(err error) { ch <- err })
+	s.ResolveApproval(action, option, func(err error) { ch <- err })
 	if err := <-ch; err != nil {
 		t.Fatal(err)
 	}

@@ -26,6 +26,9 @@ func (run *besideRun) stop(r CancelRequest, done func(error)) {
 			if run.stage.enter(run.before) && run.late != nil { // as if nobody had asked
 				run.late()
 			}
+			if s.stopping { // its end is left to the next process
+				run.cancel(ErrShutdown)
+			}
 			s.startBeside()
 			return
 		}

@@ -3,7 +3,7 @@ package session
 import "context"
 
 // submit hands f to the session's goroutine: what is asked of the session next comes behind it. The returned function waits for its outcome; it
-// may be left uncalled, and ends with ctx, which undoes nothing.
+// may be left uncalled, and ends with ctx, which undoes nothing; ServerStopping where the runtime ends before there is an outcome.
 func (s *Session) submit(f func(done func(error))) (wait func(ctx context.Context) error) {
 	ch := make(chan error, 1)
 	if !s.post(func() { f(func(err error) { ch <- err }) }) {
@@ -15,6 +15,13 @@ func (s *Session) submit(f func(done func(error))) (wait func(ctx context.Contex
 			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-s.end: // the runtime ended, and what was waited for could not be stored
+			select {
+			case err := <-ch:
+				return err
+			default:
+				return errStopping()
+			}
 		}
 	}
 }

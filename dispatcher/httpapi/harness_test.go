@@ -219,14 +219,14 @@ func (a *answered) member(name string) string {
 	return s
 }
 
-// do sends a request; headers are pairs, "" removes one.
-func (p *place) do(method, path, body string, headers ...string) *answered {
+// request makes a request as this place takes it.
+func (p *place) request(ctx context.Context, method, path, body string) *http.Request {
 	p.t.Helper()
 	var in io.Reader
 	if body != "" {
 		in = strings.NewReader(body)
 	}
-	r, err := http.NewRequest(method, p.base+path, in)
+	r, err := http.NewRequestWithContext(ctx, method, p.base+path, in)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -234,6 +234,13 @@ func (p *place) do(method, path, body string, headers ...string) *answered {
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	return r
+}
+
+// do sends a request; headers are pairs, "" removes one.
+func (p *place) do(method, path, body string, headers ...string) *answered {
+	p.t.Helper()
+	r := p.request(context.Background(), method, path, body)
 	for i := 0; i < len(headers); i += 2 {
 		switch {
 		case headers[i] == "Host":

@@ -54,6 +54,9 @@ func (r *Record) Apply(e *protocol.Entry, b protocol.Body) {
 			r.x.StartedAt = FormatTime(e.Time)
 			r.move(Running, e.Time)
 		}
+		if b.Origin == protocol.OriginTask || b.Origin == protocol.OriginGoal {
+			r.x.Input = "" // what the runtime said in the person's place is nobody's
+		}
 	case *protocol.AssistantMessageCompleted:
 		if b.Content != "" {
 			r.messages = append(r.messages, b.Content)

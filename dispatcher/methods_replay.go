@@ -3,6 +3,7 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
 	"runtime/debug"
 
@@ -138,8 +139,11 @@ func (c *Conn) page(id session.SessionID, after, through session.Seq, limit int,
 	bytes := 0
 	for len(out) < limit {
 		page, err := c.d.cfg.Sessions.Store().Read(context.Background(), id, after, min(limit-len(out), outlet.PageEntries), v)
-		if err != nil {
-			return nil, false, err
+		switch {
+		case errors.Is(err, session.ErrNotFound): // another process has deleted it
+			return nil, false, rindv2.SessionNotFound(id)
+		case err != nil:
+			return nil, false, &protocol.Error{Kind: protocol.PersistenceError, Message: err.Error(), Cause: err}
 		}
 		for i := range page {
 			if page[i].Seq > through {

@@ -41,7 +41,21 @@ func TestTurnOfAnotherProcessIsFollowedAndCancelled(t *testing.T) {
 		prompt := owner.send("session/prompt", `{"input":"stream"}`)
 		turn := other.event("turn_started").turn
 		time.Sleep(100 * time.Millisecond)
-		other.refused("session/prompt", `{"input":"short"}`, "SessionBusy", "Session is in use by another process.")
+		for method, params := range map[string]string{ // all that would write
+			"session/prompt": `{"input":"short"}`, "rind/session/compact": `{}`, "model/set": `{"model":"m-2"}`, "model/effort": `{"reasoning_effort":"high"}`,
+			"rind/session/set_mode": `{"mode":"edit"}`, "rind/goal/set": `{"objective":"o"}`, "rind/session/steer": `{"input":"x"}`,
+			"rind/session/follow_up": `{"input":"x","turn_id":"` + turn + `"}`, "rind/session/promote_follow_up": `{"input_id":"x"}`, "rind/session/unsteer": `{}`,
+			"rind/session/dequeue_follow_up": `{}`,
+		} {
+			other.refused(method, params, "SessionBusy", "Session is in use by another process.")
+		}
+		if l := other.call("rind/command/execute", `{"input":"/rename x"}`); !strings.Contains(l.text("text"), "Session is in use by another process.") {
+			t.Errorf("got %s", l.raw)
+		}
+		third := other.p.connect(env)
+		third.hello()
+		third.call("session/new", `{}`)
+		third.refused("session/delete", `{"session_id":"`+id+`"}`, "SessionBusy", "Session is in use by another process.")
 		if p := pageOf(t, other.call("session/replay", `{"after_cursor":0}`)); p.Live == nil || p.Live.Turn != turn {
 			t.Errorf("the other process shows live turn %+v", p.Live)
 		}
@@ -65,6 +79,39 @@ func TestTurnOfAnotherProcessIsFollowedAndCancelled(t *testing.T) {
 		other.call("session/prompt", `{"input":"short"}`) // the session is free again
 		owner.p.Sound(id)
 	})
+}
+
+// TestASessionThatAnotherProcessDeletedIsGoneHere: whatever is asked of it first, it is not found, whoever has it as current is told so and loses
+// it, and it is nowhere any more.
+func TestASessionThatAnotherProcessDeletedIsGoneHere(t *testing.T) {
+	for method, params := range map[string]string{
+		"session/prompt": `{"input":"short"}`, "rind/session/set_mode": `{"mode":"edit"}`, "model/set": `{"model":"m-2"}`, "rind/goal/set": `{"objective":"o"}`,
+		"rind/session/compact": `{}`, "session/replay": `{"after_cursor":0}`,
+	} {
+		t.Run(strings.ReplaceAll(method, "/", " "), func(t *testing.T) {
+			onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+				owner, other, id := two(t, env)
+				defer owner.p.end()
+				defer other.p.end()
+				owner.call("session/new", `{}`)
+				owner.call("session/delete", `{"session_id":"`+id+`"}`)
+				gone := "Session not found: " + id
+				other.refused(method, params, "SessionNotFound", gone)
+				other.refused("session/prompt", `{"input":"short"}`, "SessionNotFound", gone)
+				if l := other.event("session_discarded"); l.session != id {
+					t.Errorf("got %s", l.raw)
+				}
+				other.refused("session/replay", `{}`, "SessionNotFound", gone)
+				other.refused("session/switch", `{"session_id":"`+id+`"}`, "SessionNotFound", gone)
+				if got := listOf(t, other.call("session/subscribe", `{"session_id":"`+other.call("session/new", `{}`).text("session_id")+`"}`), "subscribed"); len(got) != 1 {
+					t.Errorf("it follows %v", got)
+				}
+				if l := other.call("session/prompt", `{"input":"short"}`); l.text("outcome") != "completed" {
+					t.Errorf("got %s", l.raw)
+				}
+			})
+		})
+	}
 }
 
 func TestApprovalAndQuestionAreAnsweredFromAnotherProcess(t *testing.T) {

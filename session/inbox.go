@@ -34,6 +34,13 @@ const (
 	withdrawWait = time.Second
 )
 
+// textBusy refuses what only the process that works in a session can do.
+const textBusy = "Session is in use by another process."
+
+func errBusy() error {
+	return protocol.Errorf(protocol.SessionBusy, textBusy)
+}
+
 // sendLetter asks the owner of the session, and answers with its outcome; SessionBusy when it does not take the letter up.
 func (s *Session) sendLetter(l letter, done func(error)) {
 	fetch(s, func(ctx context.Context, store Store) (struct{}, error) { return struct{}{}, post(ctx, store, s.ID, l) }, func(_ struct{}, err error) { done(err) })
@@ -70,7 +77,7 @@ func withdraw(ctx context.Context, inbox Inbox, id int64) error {
 			return readReply(out)
 		}
 	}
-	return protocol.Errorf(protocol.SessionBusy, "Session is in use by another process.")
+	return errBusy()
 }
 
 func readReply(out json.RawMessage) error {

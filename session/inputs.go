@@ -21,10 +21,12 @@ type InputResult struct {
 	Pending int // inputs of the mode that wait now
 }
 
-// activeTurn is the running turn that takes inputs.
+// activeTurn is the running turn that takes inputs. SessionBusy while another process runs one.
 func (s *Session) activeTurn(turn TurnID) (*OpenTurn, error) {
 	open := s.next.Serial
 	switch {
+	case s.lane.run == nil && open != nil && s.view().foreign(): // whatever turn is meant, it is not for this process to feed it
+		return nil, errBusy()
 	case turn != "" && (s.lane.run == nil || open == nil || open.ID != turn):
 		return nil, protocol.Errorf(protocol.TurnNotActive, "The requested turn is no longer active.")
 	case s.lane.run == nil || open == nil:

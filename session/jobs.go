@@ -305,7 +305,7 @@ func (s *Session) CancelTask(id string, done func(protocol.Task, error)) {
 		if t == nil {
 			rec, err := s.view().Task(id)
 			if err == nil && rec.Live() {
-				err = protocol.Errorf(protocol.SessionBusy, "Session is in use by another process.")
+				err = errBusy()
 			}
 			done(rec, err)
 			return

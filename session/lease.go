@@ -186,6 +186,10 @@ func (s *Session) gotLease(l Lease, missed []Entry, err error) {
 }
 
 func (s *Session) gotNoLease(err error) {
+	if errors.Is(err, ErrNotFound) && !s.draft {
+		s.remove()
+		err = errGone(s.ID)
+	}
 	err = s.all.storeError(err)
 	s.lease.got(Lease{})
 	for _, f := range s.lease.leave() {

@@ -53,6 +53,10 @@ func (s *Session) follow() {
 				s.lease.lost() // another process has had it
 			}
 		}
+		if protocol.KindOf(err) == protocol.SessionNotFound && s.unprompted() == nil { // another process has deleted it
+			s.remove()
+			full, err = false, nil
+		}
 		if err != nil {
 			full = false
 			if protocol.KindOf(err) != protocol.ServerStopping { // the end of the runtime is no trouble

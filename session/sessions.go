@@ -95,7 +95,7 @@ func (ss *Sessions) storeError(err error) error {
 	}
 	switch {
 	case errors.Is(err, ErrBusy), errors.Is(err, ErrFenced):
-		return &protocol.Error{Kind: protocol.SessionBusy, Message: "Session is in use by another process.", Cause: err}
+		return &protocol.Error{Kind: protocol.SessionBusy, Message: textBusy, Cause: err}
 	case errors.Is(err, ErrNotFound):
 		return &protocol.Error{Kind: protocol.SessionNotFound, Message: "Session not found.", Cause: err}
 	}
@@ -232,7 +232,7 @@ func (ss *Sessions) Open(ctx context.Context, id SessionID) (*Session, error) {
 	for {
 		if s := ss.known(id); s != nil {
 			if s.post(func() {
-				if !s.stopping { // at the end nothing keeps a session any more
+				if !s.stopping && !s.removed { // then nothing keeps it any more
 					s.refs++
 				}
 			}) {

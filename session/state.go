@@ -188,7 +188,7 @@ func (st *State) clone() *State {
 		c.Parallel = map[TurnID]*OpenTurn{}
 		return &c
 	}
-	b, err := json.Marshal(st)
+	b, err := protocol.Marshal(st) // keeps the JSON that it holds as it is
 	if err != nil {
 		panic("session: state is plain JSON: " + err.Error())
 	}
@@ -276,7 +276,7 @@ func (st *State) row() *Row {
 		UserPrompt: st.UserPrompt, Metadata: st.Metadata,
 	}
 	if st.quiet() {
-		b, err := json.Marshal(st)
+		b, err := protocol.Marshal(st)
 		if err != nil {
 			panic("session: state is plain JSON: " + err.Error())
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -45,8 +46,11 @@ type serveFlags struct {
 func serveCommand(std *streams) *cobra.Command {
 	var f serveFlags
 	cmd := &cobra.Command{
-		Use: "serve", Short: "Serve the portable execution protocol over HTTP and SSE", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Use: "serve", Short: "Serve the portable execution protocol over HTTP and SSE", Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return misserved(fmt.Errorf("unexpected argument: %s", args[0]))
+			}
 			if err := f.fromEnv(cmd, os.LookupEnv); err != nil {
 				return err
 			}
@@ -68,8 +72,12 @@ func serveCommand(std *streams) *cobra.Command {
 	fl.DurationVar(&f.drain, "drain", 10*time.Second, "how long a graceful stop waits for running executions")
 	fl.DurationVar(&f.requeue, "requeue-within", requeueWithin, "executions that waited for their start when the runtime stopped are started if they are not older")
 	fl.BoolVar(&f.debug, "debug", false, "write the log to standard error as well")
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misserved(err) })
 	return cmd
 }
+
+// misserved is a mistake in the command line, in the one line that section 1 promises to whatever starts a server.
+func misserved(err error) error { return exitf(exitUsage, "%v; see rind serve --help", err) }
 
 // fromEnv reads what flags leave open.
 func (f *serveFlags) fromEnv(cmd *cobra.Command, env func(string) (string, bool)) error {
@@ -98,6 +106,24 @@ func (f *serveFlags) fromEnv(cmd *cobra.Command, env func(string) (string, bool)
 		return exitf(exitUsage, "--drain and --requeue-within cannot be negative")
 	case f.auth == "none" && !loopback(f.host):
 		return exitf(exitUsage, "--auth none is for loopback addresses only; %s is reached from outside", f.host)
+	case f.tokenFile == "" && cmd.Flags().Changed("token-file"): // a variable that is not set must not make another token the one that counts
+		return exitf(exitUsage, "--token-file is empty; leave it out for http-token in the data folder")
+	}
+	return f.callers()
+}
+
+// callers checks what --allow-host and --allow-origin let in. What no browser ever sends would let in nobody; an empty name and the origin null would
+// let in what has no name: any sandboxed page, any file.
+func (f *serveFlags) callers() error {
+	for _, h := range f.hosts {
+		if u, err := url.Parse("http://" + h); err != nil || h == "" || u.Host != h || u.Hostname() == "" {
+			return exitf(exitUsage, "--allow-host is HOST or HOST:PORT as a Host header has it: %q", h)
+		}
+	}
+	for _, o := range f.origins {
+		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Hostname() == "" || u.Hostname() == "*" || u.Scheme+"://"+u.Host != o {
+			return exitf(exitUsage, "--allow-origin is SCHEME://HOST or SCHEME://HOST:PORT as an Origin header has it, without a path: %q", o)
+		}
 	}
 	return nil
 }
@@ -133,6 +159,9 @@ func (f *serveFlags) places() (map[string]string, error) {
 		path, err := workspace(dir, os.LookupEnv)
 		if err != nil {
 			return nil, exitf(exitUsage, "--workspace %s: no such folder: %s", name, dir)
+		}
+		if out[name] != "" {
+			return nil, exitf(exitUsage, "--workspace %s is given twice", name)
 		}
 		out[name] = path
 	}

@@ -38,14 +38,31 @@ func TestServeRefusesToBeOpenToOthers(t *testing.T) {
 		{"--workspace", "gone=" + filepath.Join(data, "no", "such")},
 		{"--token-file", short, "--port", "0"},
 		{"--token-file", open, "--port", "0"},
+		{"--token-file", "", "--port", "0"},
+		{"--token-file", filepath.Join(data, "no", "such", "token"), "--port", "0"},
+		{"--token-file", filepath.Dir(short), "--port", "0"},
+		{"--workspace", "a=" + filepath.Dir(short), "--workspace", "a=" + filepath.Dir(short), "--port", "0"},
+		{"--allow-origin", "null", "--port", "0"},
+		{"--allow-origin", "*", "--port", "0"},
+		{"--allow-origin", "https://*", "--port", "0"},
+		{"--allow-origin", "", "--port", "0"},
+		{"--allow-origin", "https://app.test/", "--port", "0"},
+		{"--allow-origin", "app.test", "--port", "0"},
+		{"--allow-host", "", "--port", "0"},
+		{"--allow-host", ":80", "--port", "0"},
+		{"--allow-host", "http://app.test", "--port", "0"},
+		{"--allow-host", "app.test/", "--port", "0"},
 		{"--nonsense"},
+		{"--port", "many"},
+		{"--drain"},
+		{"more"},
 	} {
 		var out, errs bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		code := run(ctx, append([]string{"serve"}, args...), strings.NewReader(""), &out, &errs)
 		cancel()
-		if code != exitUsage || out.Len() != 0 || strings.TrimSpace(errs.String()) == "" {
-			t.Errorf("%v: exit %d, %q, %q", args, code, out.String(), errs.String())
+		if said := errs.String(); code != exitUsage || out.Len() != 0 || !strings.HasPrefix(said, "rind: ") || strings.Count(said, "\n") != 1 {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out.String(), said)
 		}
 	}
 }

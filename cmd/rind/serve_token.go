@@ -69,6 +69,9 @@ func (b *bearer) make() error {
 	_, _ = rand.Read(random[:]) // never fails
 	b.token = base64.RawURLEncoding.EncodeToString(random[:])
 	f, err := os.CreateTemp(filepath.Dir(b.path), ".http-token-*") // made with mode 0600
+	if e, ok := errors.AsType[*fs.PathError](err); ok {            // of a name that nobody gave
+		return fmt.Errorf("token file %s: cannot be made: %w", b.path, e.Err)
+	}
 	if err != nil {
 		return err
 	}

@@ -19,9 +19,12 @@ const (
 	immutable // reads a file in a folder where no -shm can be made: without locks, so connections on it are not kept
 )
 
-// uri names the file for SQLite.
-func (s *Store) uri(m mode) string {
-	u := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(s.path)}
+// fileURI names a file for SQLite by its absolute path with slashes.
+func fileURI(path string, m mode) string {
+	if path[0] != '/' {
+		path = "/" + path // it begins with the letter of a drive
+	}
+	u := url.URL{Scheme: "file", Path: path}
 	if m == immutable {
 		u.RawQuery = "immutable=1"
 	}
@@ -32,13 +35,19 @@ func (s *Store) uri(m mode) string {
 // where SQLite takes the value of a bare one into its plan, of a limit for one, it plans anew for each value, which takes longer than to read a page.
 type connection struct{ *sqlite.Conn }
 
-// connect opens the file. It waits for nobody: see retry.
+// connect opens the file, which is there. It waits for nobody: see retry.
 func (s *Store) connect(m mode) (*connection, error) {
 	flags := sqlite.OpenURI | sqlite.OpenReadOnly
 	if m == readWrite {
-		flags = sqlite.OpenURI | sqlite.OpenReadWrite | sqlite.OpenCreate
+		flags = sqlite.OpenURI | sqlite.OpenReadWrite
 	}
-	lite, err := sqlite.OpenConn(s.uri(m), flags)
+	lite, err := sqlite.OpenConn(fileURI(filepath.ToSlash(s.path), m), flags)
+	if gone := s.moved(); gone != nil {
+		if err == nil {
+			_ = lite.Close()
+		}
+		return nil, gone
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -51,4 +51,10 @@ func sameFile(f *os.File, name string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
+// replaced reports whether path leads no more to what it led to once.
+func replaced(path string, once os.FileInfo) bool {
+	now, err := os.Stat(path)
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(now, once)
+}
+
 func pidText() string { return strconv.Itoa(os.Getpid()) }

@@ -48,4 +48,7 @@ func sameFile(f *os.File, name string) bool {
 	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
+// replaced reports whether path leads no more to what it led to once. Here a file that is open can neither be removed nor replaced.
+func replaced(string, os.FileInfo) bool { return false }
+
 func pidText() string { return strconv.Itoa(os.Getpid()) }

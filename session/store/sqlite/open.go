@@ -69,14 +69,33 @@ func (s *Store) opened(ctx context.Context) (*readers, error) {
 func (s *Store) openFile(o *opening) {
 	tune()
 	m, why, err := s.prepare()
+	var file os.FileInfo
+	if err == nil {
+		file, err = os.Stat(s.path)
+		err = s.fault("open", err)
+	}
 	s.mu.Lock()
 	if err == nil {
-		s.read = &readers{connect: func() (*connection, error) { return s.connect(m) }, keep: m != immutable, slots: make(chan struct{}, maxReaders)}
-		s.mode, s.readOnly = m, why
+		s.read = newReaders(m != immutable, func() (*connection, error) {
+			c, err := s.connect(m)
+			return c, s.locked(err)
+		})
+		s.mode, s.readOnly, s.file = m, why, file
 	}
 	o.err, s.opening = err, nil
 	s.mu.Unlock()
 	close(o.done)
+}
+
+// moved is the error of a file that is not where it was when it was opened: what is written to it, nobody would find again.
+func (s *Store) moved() error {
+	s.mu.Lock()
+	file := s.file
+	s.mu.Unlock()
+	if file != nil && replaced(s.path, file) {
+		return fmt.Errorf("%w: %s was removed or replaced while rind was running: put it back, or start rind again", session.ErrReadOnly, s.path)
+	}
+	return nil
 }
 
 // prepare makes sure that the file is ours, of a version we can work on, and private. It says how the file can be used, and why it

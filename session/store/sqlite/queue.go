@@ -257,6 +257,13 @@ func (w *writer) transaction(ops []*op) error {
 			full = 1
 		}
 	}
+	w.s.opt.Kill("before-begin")
+	_, err := retry(context.Background(), func() (nothing, error) { return nothing{}, w.attempt(ops, full) })
+	return err
+}
+
+// attempt is one try at the transaction, which is flushed when full is 1.
+func (w *writer) attempt(ops []*op, full int) error {
 	if w.full != full { // before BEGIN: inside a transaction it would not take effect
 		q := "PRAGMA synchronous = NORMAL"
 		if full == 1 {
@@ -267,13 +274,6 @@ func (w *writer) transaction(ops []*op) error {
 		}
 		w.full = full
 	}
-	w.s.opt.Kill("before-begin")
-	_, err := retry(context.Background(), func() (nothing, error) { return nothing{}, w.attempt(ops) })
-	return err
-}
-
-// attempt is one try at the transaction.
-func (w *writer) attempt(ops []*op) error {
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -396,7 +396,7 @@ func own(err error) bool {
 
 // checkpoint empties the WAL; false when somebody reads a part of it.
 func (w *writer) checkpoint() bool {
-	if w.connection == nil {
+	if w.connection == nil || w.s.moved() != nil { // then the WAL may be that of another file by now
 		return true
 	}
 	var busy, log, done int

@@ -10,22 +10,27 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-const (
-	maxReaders = 4
-	// readerIdle is how long a reading connection is kept that nobody uses: one that is opened anew has its statements to prepare.
-	readerIdle = time.Minute
-)
+const maxReaders = 4
+
+// readerIdle is how long a reading connection is kept that nobody uses: one that is opened anew has its statements to prepare. Tests shorten it.
+var readerIdle = time.Minute
 
 // readers are the connections that read.
 type readers struct {
 	connect func() (*connection, error)
 	keep    bool          // false: each is closed when it was used
 	slots   chan struct{} // holds one for each that is in use
+	over    chan struct{} // closed by close: nobody waits for one any more
 
-	mu     sync.Mutex
-	closed bool
-	idle   []idle // the one used last is the last
-	timer  *time.Timer
+	mu       sync.Mutex
+	closed   bool
+	idle     []idle // the one used last is the last
+	timer    *time.Timer
+	trimming sync.WaitGroup
+}
+
+func newReaders(keep bool, connect func() (*connection, error)) *readers {
+	return &readers{connect: connect, keep: keep, slots: make(chan struct{}, maxReaders), over: make(chan struct{})}
 }
 
 type idle struct {
@@ -37,6 +42,8 @@ type idle struct {
 func (r *readers) borrow(ctx context.Context) (*connection, error) {
 	select {
 	case r.slots <- struct{}{}:
+	case <-r.over:
+		return nil, session.ErrClosed
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -79,12 +86,19 @@ func (r *readers) back(c *connection, sound bool) {
 	defer r.mu.Unlock()
 	r.idle = append(r.idle, idle{c, time.Now()})
 	if r.timer == nil {
-		r.timer = time.AfterFunc(readerIdle, r.trim)
+		r.trimIn(readerIdle)
 	}
+}
+
+// trimIn is called with mu held.
+func (r *readers) trimIn(d time.Duration) {
+	r.trimming.Add(1)
+	r.timer = time.AfterFunc(d, r.trim)
 }
 
 // trim closes what nobody has used for a while.
 func (r *readers) trim() {
+	defer r.trimming.Done()
 	r.mu.Lock()
 	old := 0
 	for old < len(r.idle) && time.Since(r.idle[old].since) >= readerIdle {
@@ -94,7 +108,7 @@ func (r *readers) trim() {
 	r.idle = append([]idle(nil), r.idle[old:]...)
 	r.timer = nil
 	if len(r.idle) > 0 && !r.closed {
-		r.timer = time.AfterFunc(readerIdle-time.Since(r.idle[0].since), r.trim)
+		r.trimIn(readerIdle - time.Since(r.idle[0].since))
 	}
 	r.mu.Unlock()
 	for _, c := range over {
@@ -106,8 +120,9 @@ func (r *readers) trim() {
 func (r *readers) close() {
 	r.mu.Lock()
 	r.closed = true
-	if r.timer != nil {
-		r.timer.Stop()
+	close(r.over)
+	if r.timer != nil && r.timer.Stop() {
+		r.trimming.Done()
 	}
 	over := r.idle
 	r.idle = nil
@@ -118,6 +133,7 @@ func (r *readers) close() {
 	for range cap(r.slots) {
 		r.slots <- struct{}{}
 	}
+	r.trimming.Wait()
 }
 
 // read runs f on a reading connection, again for as long as another process keeps the file locked. It is interrupted when ctx ends or the
@@ -131,6 +147,14 @@ func read[T any](ctx context.Context, s *Store, f func(*connection) (T, error)) 
 		err = session.ErrClosed
 	}
 	return v, err
+}
+
+// locked is the error of a try that may be made again: once the store is closed nobody waits for another process any more.
+func (s *Store) locked(err error) error {
+	if isBusy(err) && s.life.Err() != nil {
+		return session.ErrClosed
+	}
+	return err
 }
 
 // readShort is read for what is over sooner than it could be interrupted.
@@ -150,10 +174,16 @@ func readUntil[T any](ctx context.Context, s *Store, interrupt <-chan struct{}, 
 	if err != nil {
 		return v, err
 	}
-	defer func() { r.back(c, err == nil || err == errNoRow || isBusy(err)) }()
+	sound := false // nor is it where f panics
+	defer func() { r.back(c, sound) }()
 	if interrupt != nil {
 		c.SetInterrupt(interrupt)
 		defer c.SetInterrupt(nil)
 	}
-	return retry(ctx, func() (T, error) { return f(c) })
+	v, err = retry(ctx, func() (T, error) {
+		v, err := f(c)
+		return v, s.locked(err)
+	})
+	sound = err == nil || err == errNoRow || isBusy(err)
+	return v, err
 }

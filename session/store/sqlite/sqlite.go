@@ -13,6 +13,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -42,10 +43,11 @@ type Store struct {
 
 	mu       sync.Mutex // guards what follows; never held over I/O
 	closed   bool
-	read     *readers // nil until the file is open
-	opening  *opening // nil while nobody opens it
-	mode     mode     // of the open file
-	readOnly error    // why it cannot be written; nil when it can
+	read     *readers    // nil until the file is open
+	opening  *opening    // nil while nobody opens it
+	mode     mode        // of the open file
+	file     os.FileInfo // the open file, to be known again
+	readOnly error       // why it cannot be written; nil when it can
 	queue    []*op
 	writing  chan struct{} // closed when the writer goroutine has ended; nil while there is none
 	watchers sync.WaitGroup

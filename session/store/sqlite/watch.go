@@ -92,7 +92,7 @@ func (v *watcher) changed(ctx context.Context) ([]session.SessionID, error) {
 	ids, err := retry(ctx, func() ([]session.SessionID, error) {
 		var version int64
 		if err := v.conn.row("PRAGMA data_version").Scan(&version); err != nil {
-			return nil, err
+			return nil, v.s.locked(err)
 		}
 		if v.looked && version == v.version && !v.once {
 			return nil, nil
@@ -101,7 +101,7 @@ func (v *watcher) changed(ctx context.Context) ([]session.SessionID, error) {
 		if err == nil {
 			v.version, v.looked = version, true
 		}
-		return ids, err
+		return ids, v.s.locked(err)
 	})
 	if v.once {
 		v.close()
@@ -125,7 +125,10 @@ func (v *watcher) open(ctx context.Context) error {
 	v.s.mu.Lock()
 	m := v.s.mode
 	v.s.mu.Unlock()
-	conn, err := retry(ctx, func() (*connection, error) { return v.s.connect(m) })
+	conn, err := retry(ctx, func() (*connection, error) {
+		c, err := v.s.connect(m)
+		return c, v.s.locked(err)
+	})
 	if err != nil {
 		return v.s.fault("watch", err)
 	}

@@ -29,10 +29,10 @@ func (w *writer) forget() {
 	w.ids, w.turns, w.counted = map[session.SessionID]int64{}, map[session.TurnID]int64{}, false
 }
 
-// open gets the write connection.
+// open gets the write connection, or makes sure that it leads to the file still.
 func (w *writer) open() error {
 	if w.connection != nil {
-		return nil
+		return w.s.moved()
 	}
 	ctx := context.Background()
 	w.s.mu.Lock()

@@ -151,7 +151,7 @@ func (c *Conn) answered(s *session.Session, a *acp.Ask, method string, result js
 	}
 	option, cancelled, ok := acp.ReadPermission(result)
 	if err == nil && cancelled {
-		c.cancel(s)
+		c.dismissed(s, a.Turn)
 		return
 	}
 	if a.Question != nil {

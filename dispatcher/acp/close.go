@@ -54,13 +54,41 @@ func (c *Conn) cancel(s *session.Session) []*call {
 			if !v.Working() && v.Goal != nil && v.Goal.Status == session.GoalActive {
 				s.Cancel(session.CancelRequest{Surface: "acp"}, ignore)
 			}
-		case !t.Started, t.Surface == protocol.SurfacePortable, c.d.isCovered(t.ID):
-		case !v.Hosted && t.Origin == protocol.OriginUser && v.Alive(): // a prompt of another process, which may be waiting for consent
-		default:
+		case c.uncovered(v, t):
 			s.Cancel(session.CancelRequest{Turn: t.ID, Surface: "acp"}, ignore)
 		}
 	})
 	return mine
+}
+
+// uncovered reports whether an open turn is an editor's that no connection's prompt covers.
+func (c *Conn) uncovered(v *session.View, t *session.OpenTurn) bool {
+	if !t.Started || t.Surface == protocol.SurfacePortable || c.d.isCovered(t.ID) {
+		return false
+	}
+	return v.Hosted || t.Origin != protocol.OriginUser || !v.Alive() // else a prompt of another process, which may be waiting for consent
+}
+
+// dismissed ends the turn whose dialog the client closed without an answer, where session/cancel of this connection would. Prompts behind that
+// turn stay: a client that stops one and sends the next may close the dialog of the first after that (docs/protocol/acp.md section 2.7).
+func (c *Conn) dismissed(s *session.Session, turn session.TurnID) {
+	flying := c.requests.All()
+	var mine []*call
+	c.mu.Lock()
+	for _, k := range flying {
+		if k.session == s.ID && k.prompt != nil && k.turn == turn {
+			mine = append(mine, k)
+		}
+	}
+	c.mu.Unlock()
+	for _, k := range mine {
+		k.prompt.Withdraw("", func(error) {})
+	}
+	s.Inspect(func(v *session.View) {
+		if t := v.Serial; t != nil && t.ID == turn && c.uncovered(v, t) {
+			s.Cancel(session.CancelRequest{Turn: turn, Surface: "acp"}, func(error) {})
+		}
+	})
 }
 
 // ended waits until the prompts were answered and the turn of a session has ended.

@@ -200,3 +200,41 @@ func TestTheEndOfTheInputAnswersPromptsAndLeavesWhatWaits(t *testing.T) {
 		p.end()
 	})
 }
+
+// A dialog closed without an answer ends its turn where session/cancel of the connection would, and never a prompt behind that turn: a client that
+// stops and sends the next prompt at once may close the dialog last.
+func TestADialogThatIsClosedEndsNoTurnButItsOwn(t *testing.T) {
+	closed := func(c *client, h *heard) { c.result(h, `{"outcome":{"outcome":"cancelled"}}`) }
+	bubble(t, `{}`, func(t *testing.T, p *process, c *client) {
+		id := c.fresh()
+		ask, behind := c.ask("session/prompt", prompting(id, "edit")), c.ask("session/prompt", prompting(id, "next"))
+		req, _ := c.permission()
+		closed(c, req)
+		if h, told := c.answer(ask); stopOf(h) != "cancelled" || calls(told)["c1"] != "failed" || p.touched.Load() != 0 {
+			t.Errorf("its own: %s, %v", h.raw, calls(told))
+		}
+		if h, told := c.answer(behind); stopOf(h) != "end_turn" || said(told, "agent_message_chunk") != "The next." {
+			t.Errorf("the one behind: %s", h.raw)
+		}
+	})
+	bubble(t, `{}`, func(t *testing.T, p *process, a *client) {
+		id := a.fresh()
+		a.call("session/prompt", prompting(id, "next"))
+		b := p.start(`{}`)
+		b.call("session/load", loading(id))
+		ask := a.ask("session/prompt", prompting(id, "edit"))
+		mine, _ := a.permission()
+		theirs, _ := b.permission()
+		behind := b.ask("session/prompt", prompting(id, "next"))
+		synctest.Wait()
+		closed(b, theirs)
+		synctest.Wait()
+		a.choose(mine, "allow_once")
+		if h, _ := a.answer(ask); stopOf(h) != "end_turn" || p.touched.Load() != 1 {
+			t.Errorf("the other's: %s", h.raw)
+		}
+		if h, _ := b.answer(behind); stopOf(h) != "end_turn" {
+			t.Errorf("its own, behind it: %s", h.raw)
+		}
+	})
+}

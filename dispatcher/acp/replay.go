@@ -25,9 +25,11 @@ type replayed struct {
 	More    bool             `json:"hasMore"`
 }
 
+// replayedUpdate is one of its rows: an update, or what a hosted agent said that is none of ours.
 type replayedUpdate struct {
-	Update json.RawMessage   `json:"update"`
-	Meta   map[string]string `json:"_meta,omitempty"`
+	Update        json.RawMessage   `json:"update,omitempty"`
+	ProviderEvent json.RawMessage   `json:"providerEvent,omitempty"`
+	Meta          map[string]string `json:"_meta,omitempty"`
 }
 
 // replayAsked is what of a log _rind/session/replay is to tell.
@@ -35,6 +37,8 @@ type replayAsked struct {
 	id    session.SessionID
 	after session.Seq
 	limit int // facts
+	// hosted asks for the provider.event notes beside the facts.
+	hosted bool
 }
 
 func (k *call) replayAsked() (q replayAsked, err error) {
@@ -53,6 +57,9 @@ func (k *call) replayAsked() (q replayAsked, err error) {
 	}
 	if raw := k.params["limit"]; raw != nil && (json.Unmarshal(raw, &q.limit) != nil || q.limit < 1 || q.limit > replayMost) {
 		return q, acp.Bad("limit must be a number from 1 to %d.", replayMost)
+	}
+	if raw := k.params["hosted"]; raw != nil && json.Unmarshal(raw, &q.hosted) != nil {
+		return q, acp.Bad("hosted must be true or false.")
 	}
 	return q, nil
 }
@@ -88,35 +95,70 @@ func (c *Conn) replay(ctx context.Context, q replayAsked) (replayed, error) {
 	return c.tellPage(ctx, t, q, head)
 }
 
-// tellPage words the facts behind the cursor, up to head: as many as were asked for, or as fill a page of replayBytes. A file_change goes with
-// its result.
+// tellPage words the facts behind the cursor, up to head: as many as were asked for, or as fit into replayBytes. One that is longer by itself is
+// a page of its own. A page never ends between a file_change and the result it goes with.
 func (c *Conn) tellPage(ctx context.Context, t *acp.Teller, q replayAsked, head session.Seq) (replayed, error) {
-	res := replayed{Updates: []replayedUpdate{}, Cursor: acp.CursorText(q.after), Head: acp.CursorText(head)}
+	res := replayed{Updates: []replayedUpdate{}, Head: acp.CursorText(head)}
+	end := replayEnd{at: q.after}
+	done := func(more bool) (replayed, error) {
+		res.Updates, res.Cursor, res.More = res.Updates[:end.updates], acp.CursorText(end.at), more
+		return res, nil
+	}
+	view := protocol.ViewFacts
+	if q.hosted {
+		view = protocol.ViewAll
+	}
 	at, size, facts := q.after, 0, 0
-	var last protocol.Kind
 	for {
-		page, err := c.d.cfg.Sessions.Store().Read(ctx, q.id, at, outlet.PageEntries, protocol.ViewFacts)
+		page, err := c.d.cfg.Sessions.Store().Read(ctx, q.id, at, outlet.PageEntries, view)
 		if err != nil {
 			return replayed{}, err
 		}
 		for i := range page {
 			e := &page[i]
-			full := facts > 0 && last != protocol.KindFileChange && (facts >= q.limit || size >= replayBytes)
-			if full || e.Seq > head {
-				res.More = e.Seq <= head
-				return res, nil
+			if e.Seq > head {
+				return done(false)
 			}
-			for _, told := range t.Tell(nil, page[i:i+1], false) {
-				size += res.add(&told)
+			if facts >= q.limit && end.at == at {
+				return done(true)
 			}
-			at, last = e.Seq, e.Kind
-			res.Cursor = acp.CursorText(at)
-			facts++
+			switch {
+			case e.Class() == protocol.Fact:
+				facts++
+				for _, told := range t.Tell(nil, page[i:i+1], false) {
+					size += res.add(&told)
+				}
+			case e.Kind == protocol.KindProviderEvent:
+				size += res.addEvent(e)
+			}
+			if size > replayBytes && end.at > q.after {
+				return done(true)
+			}
+			if at = e.Seq; e.Kind != protocol.KindFileChange {
+				end = replayEnd{at, len(res.Updates)}
+			}
 		}
 		if len(page) < outlet.PageEntries {
-			return res, nil
+			return done(false)
 		}
 	}
+}
+
+// replayEnd is where a page may end.
+type replayEnd struct {
+	at      session.Seq
+	updates int
+}
+
+// addEvent adds what a hosted agent said, as it was sent, and returns its size.
+func (r *replayed) addEvent(e *protocol.Entry) int {
+	b, err := protocol.Decode(e)
+	event, ok := b.(*protocol.ProviderEvent)
+	if err != nil || !ok || len(event.More.Data) == 0 {
+		return 0
+	}
+	r.Updates = append(r.Updates, replayedUpdate{ProviderEvent: event.More.Data})
+	return len(event.More.Data)
 }
 
 // add adds an update and returns its size; what is told is not always one.

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/rind-dev/rind/internal/peers"
+	"github.com/rind-dev/rind/protocol"
+	"github.com/rind-dev/rind/session"
 )
 
 func TestLoadTellsTheWholeLogBeforeItsAnswerAsItWasToldLive(t *testing.T) {
@@ -246,6 +248,104 @@ func TestReplayPagesJoinToTheFactsOfTheSession(t *testing.T) {
 		}
 		c.refused(-32602, "_rind/session/replay", fmt.Sprintf(`{"sessionId":%q,"afterCursor":"99999"}`, id))
 		c.refused(-32602, "_rind/session/replay", fmt.Sprintf(`{"sessionId":%q,"afterCursor":"x"}`, id))
+	})
+}
+
+// replayPage is an answer to _rind/session/replay.
+type replayPage struct {
+	Updates []struct {
+		Update        update
+		ProviderEvent json.RawMessage
+	}
+	Cursor, Head string
+	HasMore      bool
+}
+
+// replayPages reads a session from its beginning, page by page.
+func (c *client) replayPages(id, more string) (pages []replayPage, sizes []int) {
+	c.T.Helper()
+	cursor := ""
+	for range 100 {
+		h, _ := c.call("_rind/session/replay", fmt.Sprintf(`{"sessionId":%q%s%s}`, id, more, cursor))
+		var page replayPage
+		if err := json.Unmarshal(h.Result, &page); err != nil {
+			c.T.Fatal(err)
+		}
+		pages, sizes = append(pages, page), append(sizes, len(h.raw))
+		if !page.HasMore {
+			return pages, sizes
+		}
+		cursor = fmt.Sprintf(`,"afterCursor":%q`, page.Cursor)
+	}
+	c.T.Fatal("the pages do not end")
+	return nil, nil
+}
+
+// A page ends before 4 MiB; only a fact that is longer by itself is told whole, on a page of its own.
+func TestAPageOfAReplayEndsAtItsBytes(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, _ *process, c *client) {
+		id := c.fresh()
+		want := ""
+		for _, size := range []int{5 << 19, 5 << 19, 100, 9 << 19, 100} {
+			text := "next " + strings.Repeat("x", size)
+			want += text
+			c.answer(c.ask("session/prompt", prompting(id, text))) // however its turn ends: the words are in the log
+		}
+		pages, sizes := c.replayPages(id, "")
+		got, long := "", 0
+		for i, page := range pages {
+			for _, u := range page.Updates {
+				if u.Update.SessionUpdate == "user_message_chunk" {
+					got += u.Update.text()
+				}
+			}
+			if sizes[i] > 4<<20+64<<10 {
+				long++
+			}
+		}
+		if got != want || long != 1 || len(pages) < 4 {
+			t.Errorf("%d bytes of %d on pages of %d", len(got), len(want), sizes)
+		}
+	})
+}
+
+// Wherever a page ends, a change of a file is told with the result of its call.
+func TestWhatAHostedAgentSaidBesideIsReplayedWhereItIsAskedForAndAPageSplitsNoChangeFromItsResult(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, p *process, c *client) {
+		id := c.fresh()
+		ask := c.ask("session/prompt", prompting(id, "edit"))
+		req, _ := c.permission()
+		c.choose(req, "allow_once")
+		c.answer(ask)
+		event := &protocol.ProviderEvent{}
+		event.More.Data = json.RawMessage(`{"provider":"theirs","method":"session/update","params":{"big":12345678901234567890,"sessionUpdate":"from_the_future"}}`)
+		p.All.Outside(session.SessionID(id), event)
+		synctest.Wait()
+		c.call("session/prompt", prompting(id, "next"))
+		for more, want := range map[string]int{"": 0, `,"hosted":false`: 0, `,"hosted":true`: 1, `,"hosted":true,"limit":1`: 1, `,"limit":1`: 0} {
+			pages, _ := c.replayPages(id, more)
+			events, diffs, said := 0, 0, ""
+			for _, page := range pages {
+				for _, u := range page.Updates {
+					if u.ProviderEvent != nil {
+						events++
+						if string(u.ProviderEvent) != string(event.More.Data) || said != "I will edit.All done." {
+							t.Errorf("%s: %s behind %q", more, u.ProviderEvent, said)
+						}
+					}
+					if u.Update.SessionUpdate == "agent_message_chunk" {
+						said += u.Update.text()
+					}
+					if u.Update.Status == "completed" && strings.Contains(string(u.Update.Content), `"type":"diff"`) {
+						diffs++
+					}
+				}
+			}
+			if events != want || diffs != 1 || said != "I will edit.All done.The next." {
+				t.Errorf("%s: %d events, %d diffs, %q", more, events, diffs, said)
+			}
+		}
+		c.refused(-32602, "_rind/session/replay", fmt.Sprintf(`{"sessionId":%q,"hosted":"yes"}`, id))
 	})
 }
 

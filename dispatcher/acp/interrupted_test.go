@@ -71,3 +71,25 @@ func TestCancelClosesAnInterruptedTurn(t *testing.T) {
 		p.end()
 	})
 }
+
+// A client that comes back with a cursor behind the call's announcement is told that the call is open no more.
+func TestACallOfAnInterruptedTurnIsFailedAlsoForAClientThatKnowsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, c, id := interrupted(t, "")
+		cursor := ""
+		for _, h := range c.Got() {
+			if h.Params.Update.ToolCallID == "s1" && h.Params.Meta["rind/cursor"] != "" {
+				cursor = h.Params.Meta["rind/cursor"]
+			}
+		}
+		for _, method := range []string{"session/load", "session/resume"} {
+			d := p.start(`{}`)
+			d.call(method, after(loading(id), cursor))
+			synctest.Wait()
+			if got := calls(d.Got())["s1"]; got != "failed" {
+				t.Errorf("%s: the call is left %q", method, got)
+			}
+		}
+		p.end()
+	})
+}

@@ -374,6 +374,11 @@ func (k *call) replayed(v *session.View, p acp.OpenParams) *follow {
 		f.open.Message, f.open.Text = v.OpenMessage()
 		note := openTurn(v)
 		f.open.Alive = note == nil || note.Status == session.OutcomeWaiting
+		for _, c := range t.Calls {
+			if !c.Done {
+				f.open.Calls = append(f.open.Calls, acp.OpenCall{ID: c.ID, Name: c.Name})
+			}
+		}
 	}
 	return f
 }
@@ -401,7 +406,7 @@ func sessionResume(k *call) {
 				return
 			}
 			f.late = true
-			if f.head == 0 || f.At == f.head && v.Serial == nil { // nothing is missing
+			if f.head == 0 || f.At == f.head && v.Serial == nil && len(f.open.Asks) == 0 { // nothing is missing
 				f.head = 0
 				f.teller.EndReplay(nil, f.open)
 			}

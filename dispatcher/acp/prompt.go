@@ -297,12 +297,12 @@ func stopReason(out session.Outcome) (string, *protocol.Error) {
 // enqueue adds input to the running turn.
 func enqueue(mode string) func(k *call) {
 	return func(k *call) {
+		blocks, err := acp.ReadBlocks(k.params)
+		if err != nil {
+			k.Fail(err)
+			return
+		}
 		k.with(func(o *opened) {
-			blocks, err := acp.ReadBlocks(k.params)
-			if err != nil {
-				k.Fail(err)
-				return
-			}
 			var words []string
 			for _, b := range blocks {
 				switch b.Type {

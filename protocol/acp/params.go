@@ -1,6 +1,7 @@
 package acp
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -45,18 +46,15 @@ func (p Params) Session() (protocol.SessionID, error) {
 	return protocol.SessionID(s), err
 }
 
-// Meta reads a string of _meta; "" when it is absent, an error when it is something else.
+// Meta reads a string of _meta; "" when it is absent, an error when it is something else or empty: what it is for would be left out silently.
 func (p Params) Meta(key string) (string, error) {
-	if p["_meta"] == nil {
-		return "", nil
-	}
-	v := Params(ReadParams(p["_meta"]))[key]
+	v := ReadParams(object(p["_meta"]))[key]
 	if v == nil {
 		return "", nil
 	}
 	s, ok := text(v)
-	if !ok {
-		return "", Bad("_meta %s must be a string.", key)
+	if !ok || s == "" {
+		return "", Bad("_meta %s must be a string, and not empty.", key)
 	}
 	return s, nil
 }
@@ -81,7 +79,7 @@ type InitializeParams struct {
 // ReadInitialize reads the params of initialize: only a version that is no integer is an error.
 func ReadInitialize(p Params) (InitializeParams, error) {
 	var in InitializeParams
-	if json.Unmarshal(p["protocolVersion"], &in.Version) != nil {
+	if json.Unmarshal(p["protocolVersion"], &in.Version) != nil && !isInteger(p["protocolVersion"]) {
 		return in, Bad("protocolVersion must be an integer.")
 	}
 	caps := ReadParams(object(p["clientCapabilities"]))
@@ -104,6 +102,12 @@ func object(v json.RawMessage) json.RawMessage {
 		return nil
 	}
 	return v
+}
+
+// isInteger reports whether a value is a whole number, of any size.
+func isInteger(v json.RawMessage) bool {
+	digits := bytes.TrimPrefix(v, []byte("-"))
+	return len(digits) > 0 && len(bytes.Trim(digits, "0123456789")) == 0
 }
 
 func isTrue(v json.RawMessage) bool { return string(v) == "true" }

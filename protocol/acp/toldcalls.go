@@ -165,11 +165,24 @@ func approvalRequested(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body
 	if id == "" {
 		id = a.ActionID
 	}
-	dst, c := t.call(dst, e.Turn, id, a.ToolName)
-	if c != nil && id == a.ActionID {
+	dst = t.actionCall(dst, e.Turn, id, a.ActionID, a.ToolName)
+	return t.ask(dst, &Ask{Action: a.ActionID, CallID: id, Turn: e.Turn, Approval: a})
+}
+
+// actionCall finds the call an action is about. One without a call is announced as a call of its own: whatever the client knows from before, it
+// cannot know that one.
+func (t *Teller) actionCall(dst []Told, turn protocol.TurnID, id, action, tool string) []Told {
+	if id != action {
+		dst, _ = t.call(dst, turn, id, tool)
+		return dst
+	}
+	if t.calls[id] == nil && !hidden(tool) {
+		dst = t.announce(dst, turn, Describe(t.Root, id, tool, nil))
+	}
+	if c := t.calls[id]; c != nil {
 		c.made = true
 	}
-	return t.ask(dst, &Ask{Action: a.ActionID, CallID: id, Turn: e.Turn, Approval: a})
+	return dst
 }
 
 func questionRequested(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []Told {
@@ -178,10 +191,7 @@ func questionRequested(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body
 	if id == "" {
 		id = q.More.ActionID
 	}
-	dst, c := t.call(dst, e.Turn, id, "ask_user_question")
-	if c != nil && id == q.More.ActionID {
-		c.made = true
-	}
+	dst = t.actionCall(dst, e.Turn, id, q.More.ActionID, "ask_user_question")
 	return t.ask(dst, &Ask{Action: q.More.ActionID, CallID: id, Turn: e.Turn, Question: q})
 }
 
@@ -222,12 +232,16 @@ func questionAnswered(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body)
 	return t.answered(dst, b.(*protocol.UserQuestionAnswered).More.ActionID, StatusCompleted)
 }
 
+// OpenCall is a call of the open turn that has no result.
+type OpenCall struct{ ID, Name string }
+
 // Open is what a replay ends with: the open turn of the session, as it stood where the replay ends.
 type Open struct {
 	Turn    protocol.TurnID
-	Message string  // being said
-	Text    string  // of it so far
-	Alive   bool    // somebody works on it, or it waits for an answer
+	Message string // being said
+	Text    string // of it so far
+	Alive   bool   // somebody works on it, or it waits for an answer
+	Calls   []OpenCall
 	Asks    []*Ask  // open actions of all turns
 	Cost    float64 // of the session, US dollars
 }
@@ -235,7 +249,7 @@ type Open struct {
 // Join adds to dst what a client that joins in the middle is asked, each behind the call it is about.
 func (t *Teller) Join(dst []Told, asks []*Ask) []Told {
 	for _, a := range asks {
-		dst, _ = t.call(dst, a.Turn, a.CallID, a.tool())
+		dst = t.actionCall(dst, a.Turn, a.CallID, a.Action, a.tool())
 		dst = t.ask(dst, a)
 	}
 	return dst
@@ -265,6 +279,7 @@ func (t *Teller) EndReplay(dst []Told, open Open) ([]Told, []*Ask) {
 		h := t.text[turn]
 		dst = t.sofar(dst, h, AgentChunk, h.id)
 	}
+	t.before(open)
 	for _, id := range t.order {
 		c := t.calls[id]
 		switch {
@@ -287,6 +302,29 @@ func (t *Teller) EndReplay(dst []Told, open Open) ([]Told, []*Ask) {
 		}
 	}
 	return dst, asks
+}
+
+// before takes in what is open from before where a replay behind a cursor began: the client knows it, and it is closed with the rest.
+func (t *Teller) before(open Open) {
+	if !t.knows {
+		return
+	}
+	add := func(id string, c *callTold) {
+		if t.calls[id] == nil {
+			t.calls[id] = c
+			t.order = append(t.order, id)
+		}
+	}
+	for _, c := range open.Calls {
+		if !hidden(c.Name) {
+			add(c.ID, &callTold{turn: open.Turn})
+		}
+	}
+	for _, a := range open.Asks {
+		if a.CallID == a.Action {
+			add(a.CallID, &callTold{turn: a.Turn, made: true})
+		}
+	}
 }
 
 // sofar tells what there is of an open message.

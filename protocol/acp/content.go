@@ -154,8 +154,12 @@ type ResourceContent struct {
 // TextContent is a text block.
 func TextContent(s string) Content { return Content{Type: "text", Text: &s} }
 
-// partContent is a part of a stored user message as a block.
+// partContent is a part of a stored user message as a block that fits a line.
 func partContent(p protocol.Part) Content {
+	p.URI, p.Name, p.MIME = cut(p.URI, maxName), cut(p.Name, maxName), cut(p.MIME, maxName)
+	if len(p.Text) > maxPiece {
+		p.Text = cut(p.Text, maxPiece) + "\n[…]"
+	}
 	encoded := base64.StdEncoding.EncodeToString(p.Data)
 	switch {
 	case p.Kind == "image" && len(p.Data) > 0 && len(encoded) <= maxImage:

@@ -251,9 +251,14 @@ func planUpdated(_ *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []To
 		Update  string      `json:"sessionUpdate"`
 		Entries []PlanEntry `json:"entries"`
 	}{PlanUpdate, []PlanEntry{}}
+	left := maxPiece
 	for _, s := range b.(*protocol.PlanUpdated).Plan {
+		step := cut(s.Step, maxName)
+		if left -= len(step) + len(s.Status); left < 0 {
+			break
+		}
 		if s.Status != "cancelled" {
-			p.Entries = append(p.Entries, PlanEntry{s.Step, "medium", s.Status})
+			p.Entries = append(p.Entries, PlanEntry{step, "medium", s.Status})
 		}
 	}
 	return update(dst, p)
@@ -330,11 +335,14 @@ func commandsChanged(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) 
 	for _, c := range t.Commands {
 		all, names[c.Name] = append(all, c), true
 	}
-	for _, raw := range theirs { // one that cannot be read costs only itself
+	left := maxPiece
+	for _, raw := range theirs { // one that cannot be read, or that does not fit, costs only itself
 		var c Command
-		if json.Unmarshal(raw, &c) == nil && c.Name != "" && !names[c.Name] {
-			all, names[c.Name] = append(all, c), true
+		if left < len(raw) || json.Unmarshal(raw, &c) != nil || c.Name == "" || names[c.Name] {
+			continue
 		}
+		left -= len(raw)
+		all, names[c.Name] = append(all, c), true
 	}
 	return append(dst, Told{Update: Commands(all)})
 }

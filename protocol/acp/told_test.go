@@ -283,3 +283,68 @@ func TestLongProgressIsCutBetweenCharacters(t *testing.T) {
 		}
 	}
 }
+
+// However much there is to tell, a line out is at most 4 MiB (docs/protocol/acp.md section 3): the smallest reader takes 10.
+func TestNoLineIsLongerThanAReaderTakesWhateverItTells(t *testing.T) {
+	huge, half := strings.Repeat("\x00é", 600<<10), strings.Repeat("\x00", 60<<10)
+	said := &protocol.UserMessage{}
+	said.More.ID, said.More.Text, said.More.Origin = "u1", huge, protocol.OriginUser
+	said.More.Parts = []protocol.Part{
+		{Kind: "resource", URI: "file:///a", Text: huge}, {Kind: "resource", URI: huge, Data: []byte(huge)}, {Kind: "image", URI: huge, MIME: "image/png", Data: []byte(huge)},
+		{Kind: "resource_link", URI: huge, Name: huge}, {Kind: "resource", URI: "file:///b", Text: "short"},
+	}
+	plan := &protocol.PlanUpdated{}
+	offered := []Command{}
+	for range 20 {
+		plan.Plan = append(plan.Plan, protocol.PlanStep{Step: half, Status: "pending"})
+		offered = append(offered, Command{Name: fmt.Sprint("c", len(offered)), Description: half})
+	}
+	commands := &protocol.CommandsChanged{}
+	commands.More.Data = protocol.MustMarshal(offered)
+	retry := &protocol.TurnStepRetry{}
+	retry.More.Message = huge
+	bodies := []protocol.Body{
+		said, message("m1", huge), plan, commands, retry, &protocol.Notice{Severity: "info", Title: huge[:1000]},
+		requested("c1", "edit_file", `{"path":"a","old_str":"`+strings.Repeat("x", 1<<20)+`","new_str":""}`),
+	}
+	for i := range 12 {
+		f := &protocol.FileChange{ToolCallID: "c1", FilePath: fmt.Sprint("/w/", i)}
+		f.More.OldText, f.More.NewText = &half, &half
+		bodies = append(bodies, f)
+	}
+	bodies = append(bodies, &protocol.ToolResult{ToolCallID: "c1", ToolName: "edit_file", Status: "failed", Result: huge}, &protocol.TurnFailed{Error: huge})
+	l := (&log{t: t}).add(bodies...)
+	for _, replay := range []bool{false, true} {
+		tell := NewTeller("s1", "/w", ClientCapabilities{Notices: true}, nil)
+		if replay {
+			tell.Replay(false)
+		}
+		all := tell.Tell(nil, l.entries, false)
+		text, kinds := "", map[string]int{}
+		for i := range all {
+			line := AppendUpdate(nil, "s1", all[i].Raw(), all[i].Cursor)
+			if len(line) > 4<<20 {
+				t.Errorf("replay %v: a line of %d bytes: %.200s", replay, len(line), line)
+			}
+			if c := all[i].Chunk; c != nil && c.Kind == AgentChunk {
+				text += c.Text
+			}
+			var u struct {
+				SessionUpdate string
+				Content       json.RawMessage
+			}
+			if err := json.Unmarshal(all[i].Raw(), &u); err != nil {
+				t.Fatal(err)
+			}
+			kinds[u.SessionUpdate]++
+			if u.SessionUpdate == ToolCallUpdate {
+				if n := strings.Count(string(u.Content), `"type":"diff"`); n < 3 || !strings.Contains(string(u.Content), "[…]") {
+					t.Errorf("replay %v: %d changes are shown", replay, n)
+				}
+			}
+		}
+		if text != huge || kinds[UserChunk] < 5 || kinds[PlanUpdate] != 1 || kinds[ToolCallUpdate] != 1 {
+			t.Errorf("replay %v: told %v", replay, kinds)
+		}
+	}
+}

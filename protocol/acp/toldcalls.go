@@ -88,13 +88,19 @@ func toolProgress(t *Teller, dst []Told, e *protocol.Entry, b protocol.Body) []T
 	return update(dst, Call{ToolCallUpdate, CallUpdate{ID: p.ToolCallID, Status: StatusInProgress, Content: textCall(shown)}})
 }
 
-// fileChange keeps what was changed for the call's result, which shows all of it.
+// fileChange keeps what was changed for the call's result, which shows all of it, as far as that fits a line.
 func fileChange(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Told {
 	f := b.(*protocol.FileChange)
+	shown := t.diffs[f.ToolCallID]
+	left := maxChanges
+	for i := range shown {
+		left -= shown[i].size()
+	}
 	var c CallContent
 	if f.More.NewText != nil {
 		c.Diff = &Diff{Path: f.FilePath, Old: f.More.OldText, New: *f.More.NewText}
-	} else {
+	}
+	if c.Diff == nil || c.size() > left {
 		text := f.FilePath
 		for _, l := range f.Lines {
 			sign := "+"
@@ -103,10 +109,15 @@ func fileChange(t *Teller, dst []Told, _ *protocol.Entry, b protocol.Body) []Tol
 			}
 			text += "\n" + sign + l.Text
 		}
-		shown := TextContent(middle(text))
-		c.Content = &shown
+		told := TextContent(middle(text))
+		c = CallContent{Content: &told}
 	}
-	t.diffs[f.ToolCallID] = append(t.diffs[f.ToolCallID], c)
+	if c.size() > left { // of very many: that there are more
+		if c = textCall("[…]")[0]; len(shown) > 0 && shown[len(shown)-1].same(c) {
+			return dst
+		}
+	}
+	t.diffs[f.ToolCallID] = append(shown, c)
 	return dst
 }
 

@@ -14,6 +14,8 @@ const (
 	maxRaw      = 256 << 10 // of rawInput
 	maxToolText = 32 << 10  // kept of each end of a tool's text
 	maxProgress = 8 << 10
+	maxName     = 8 << 10  // of what names something: an address, a step of a plan, a command
+	maxChanges  = maxPiece // of the texts of all changes that one call shows
 )
 
 // Kinds of session/update.
@@ -112,6 +114,26 @@ func (c CallContent) MarshalJSON() ([]byte, error) {
 		Type    string   `json:"type"`
 		Content *Content `json:"content"`
 	}{"content", c.Content})
+}
+
+// size is about how long it is written, before escaping.
+func (c *CallContent) size() int {
+	n := 64
+	if c.Content != nil && c.Content.Text != nil {
+		n += len(*c.Content.Text)
+	}
+	if c.Diff != nil {
+		n += len(c.Diff.Path) + len(c.Diff.New)
+		if c.Diff.Old != nil {
+			n += len(*c.Diff.Old)
+		}
+	}
+	return n
+}
+
+// same reports whether two are the same text.
+func (c *CallContent) same(as CallContent) bool {
+	return c.Content != nil && as.Content != nil && c.Content.Text != nil && as.Content.Text != nil && *c.Content.Text == *as.Content.Text
 }
 
 func textCall(s string) []CallContent {

@@ -13,6 +13,12 @@ import (
 // maxAsked bounds the requests for consent without an answer (docs/protocol/acp.md section 5.3).
 const maxAsked = 16
 
+// Bounds of one request: what it offers goes to the person in one line.
+const (
+	maxOptions  = 64
+	maxOptionID = 1 << 10
+)
+
 // errWithdrawn ends a request the child took back.
 var errWithdrawn = errors.New("the agent took the request back")
 
@@ -127,6 +133,13 @@ func (k *talk) permission(params json.RawMessage) func(context.Context) (any, er
 	var p acp.HostPermission
 	if err := json.Unmarshal(params, &p); err != nil {
 		return func(context.Context) (any, error) { return nil, acp.Bad("The request for consent cannot be read.") }
+	}
+	for _, o := range p.Options {
+		if len(p.Options) > maxOptions || len(o.ID) > maxOptionID {
+			return func(context.Context) (any, error) {
+				return nil, acp.Bad("A request for consent has at most %d options, with ids of at most %d bytes.", maxOptions, maxOptionID)
+			}
+		}
 	}
 	k.c.mu.Lock()
 	k.c.asked = true

@@ -22,7 +22,12 @@ type field struct {
 	} `json:"oneOf"`
 }
 
-const maxFields = 8
+// Bounds of a form: what a person can answer.
+const (
+	maxFields   = 8
+	maxQuestion = 4000 // characters
+	maxChoices  = 200
+)
 
 // elicit puts a form of the child to the person, a question a member (docs/protocol/acp.md section 5.3).
 func elicit(ctx context.Context, c *child, k *talk, params json.RawMessage) (any, error) {
@@ -60,7 +65,11 @@ func elicit(ctx context.Context, c *child, k *talk, params json.RawMessage) (any
 		if len(p.Schema.Properties) > 1 || question == "" {
 			question = strings.TrimSpace(question + "\n" + f.label(name))
 		}
-		answer, ok, err := k.question(ctx, question, f.choices())
+		choices := f.choices()
+		if len(choices) > maxChoices {
+			return object{"action": "decline"}, nil
+		}
+		answer, ok, err := k.question(ctx, protocol.Prefix(question, maxQuestion), choices)
 		if err != nil {
 			return object{"action": "cancel"}, nil
 		}

@@ -290,8 +290,11 @@ func TestNoLineIsLongerThanAReaderTakesWhateverItTells(t *testing.T) {
 	said := &protocol.UserMessage{}
 	said.More.ID, said.More.Text, said.More.Origin = "u1", huge, protocol.OriginUser
 	said.More.Parts = []protocol.Part{
-		{Kind: "resource", URI: "file:///a", Text: huge}, {Kind: "resource", URI: huge, Data: []byte(huge)}, {Kind: "image", URI: huge, MIME: "image/png", Data: []byte(huge)},
-		{Kind: "resource_link", URI: huge, Name: huge}, {Kind: "resource", URI: "file:///b", Text: "short"},
+		{Kind: "resource", URI: "file:///a", Text: huge},
+		{Kind: "resource", URI: huge, Data: []byte(huge)},
+		{Kind: "image", URI: huge, MIME: "image/png", Data: []byte(huge)},
+		{Kind: "resource_link", URI: huge, Name: huge},
+		{Kind: "resource", URI: "file:///b", Text: "short"},
 	}
 	plan := &protocol.PlanUpdated{}
 	offered := []Command{}

@@ -46,7 +46,7 @@ type State struct {
 	Serial          *OpenTurn // the open turn of the serial lane
 	Parallel        map[TurnID]*OpenTurn
 	Queued          []*OpenTurn     // accepted executions of the serial lane that have not started, oldest first
-	Metadata        json.RawMessage // of the portable conversation; nil is {}
+	Metadata        json.RawMessage `json:",omitempty"` // of the portable conversation; nil is {}
 	TokenRatio      float64         // tokens the provider counted for one that was estimated; 0 unknown
 	FreshCompaction bool            // nothing was said since the last compaction
 	Tasks           []*TaskState    // in the order of their starts
@@ -105,7 +105,7 @@ type CallState struct {
 	ID        string
 	Name      string
 	MessageID string
-	Arguments json.RawMessage
+	Arguments json.RawMessage `json:",omitempty"`
 	Raw       string
 	Bad       bool
 	Preview   string
@@ -120,9 +120,9 @@ type CallState struct {
 	Output    string // of the result, at most 30,000 characters
 	ErrorType string
 	Duration  int64
-	Answer    *string // to its question, once given
-	Rule      json.RawMessage
-	Outside   []string // what consent was asked for, then what it was started with
+	Answer    *string         // to its question, once given
+	Rule      json.RawMessage `json:",omitempty"`
+	Outside   []string        // what consent was asked for, then what it was started with
 }
 
 // Steps of an open turn.
@@ -224,6 +224,9 @@ func loadState(b []byte) *State {
 	}
 	if st.Parallel == nil {
 		st.Parallel = map[TurnID]*OpenTurn{}
+	}
+	if string(st.Metadata) == "null" { // how versions up to 0.1 copied none
+		st.Metadata = nil
 	}
 	return st
 }

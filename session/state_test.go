@@ -82,10 +82,17 @@ func differences(a, b reflect.Value, path string) []string {
 // A state is copied when a session is opened, when its lease is taken and when an append fails: what the copy lacked would be forgotten then,
 // such as the reason of a cancel, the rule behind an answer, or the parts of an input.
 func TestACopyOfAStateLacksNothing(t *testing.T) {
-	st := newState()
-	fill(t, reflect.ValueOf(st).Elem(), "State")
-	st.Version = stateVersion
-	if lost := differences(reflect.ValueOf(st).Elem(), reflect.ValueOf(st.clone()).Elem(), "State"); len(lost) > 0 {
-		t.Errorf("a copy is another one in\n%s", strings.Join(lost, "\n"))
+	full := newState()
+	fill(t, reflect.ValueOf(full).Elem(), "State")
+	full.Version = stateVersion
+	bare := newState() // what there is none of is none in the copy
+	bare.Head, bare.Serial = 1, &OpenTurn{Calls: []*CallState{{}}, Actions: []*Action{{}}, Inputs: []*Input{{}}}
+	for _, st := range []*State{full, bare} {
+		if lost := differences(reflect.ValueOf(st).Elem(), reflect.ValueOf(st.clone()).Elem(), "State"); len(lost) > 0 {
+			t.Errorf("a copy is another one in\n%s", strings.Join(lost, "\n"))
+		}
+	}
+	if st := loadState([]byte(`{"Version":1,"Metadata":null}`)); st.Metadata != nil { // as older versions wrote it
+		t.Errorf("metadata %s", st.Metadata)
 	}
 }

@@ -333,6 +333,90 @@ func TestCrashedTurnIsClosedByTheNextPromptAndNothingRunsAgain(t *testing.T) {
 	}
 }
 
+func TestATurnThatWasBeingCancelledWhenItsProcessDiedEndsAsThatCancelSaid(t *testing.T) {
+	for _, way := range []string{"resume", "the same key", "a prompt", "compact", "a second cancel"} {
+		for given, want := range map[string]string{"": protocol.ReasonUser, "enough": "enough"} {
+			t.Run(way+" "+want, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					backing := memory.NewBacking()
+					let := make(chan struct{})
+					deaf := writeTool("do", nil)
+					deaf.spec.Kind = "think"
+					deaf.run = func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
+						<-let
+						return session.ToolResult{}, nil
+					}
+					a := newHouse(t, backing.Open("a"), say(append(callChunks("c1", "do", `{}`), finish(session.FinishCalls))), deaf)
+					s := a.draft()
+					var turn session.TurnID
+					asked := session.PromptRequest{Input: "x", Surface: "rind", Key: "k", Digest: "d", Started: func(id session.TurnID) { turn = id }}
+					ask(s, asked)
+					synctest.Wait()
+					acked := make(chan error, 1)
+					s.Cancel(session.CancelRequest{Reason: given, Given: given != ""}, func(err error) { acked <- err })
+					if err := <-acked; err != nil {
+						t.Fatal(err)
+					}
+					a.store.Kill()
+
+					ran := 0
+					b := newHouse(t, backing.Open("b"), say(done()), writeTool("do", func() string { ran++; return "" }))
+					s2 := b.open(s.ID)
+					var first, compacted ended
+					switch way {
+					case "resume":
+						_, ch := ask(s2, session.PromptRequest{Resume: true})
+						first = <-ch
+					case "the same key":
+						_, ch := ask(s2, asked)
+						first = <-ch
+					case "a prompt":
+						b.prompt(s2, "on")
+					case "compact":
+						compacted = compactNow(s2)
+					default:
+						s2.Cancel(session.CancelRequest{Reason: "another"}, func(err error) { acked <- err })
+						if err := <-acked; err != nil {
+							t.Fatal(err)
+						}
+					}
+					if (way == "resume" || way == "the same key") && (first.err != nil || first.Outcome.Outcome != session.OutcomeCancelled || first.Reason != want) {
+						t.Errorf("outcome %+v", first)
+					}
+					if compacted.err != nil {
+						t.Errorf("compact: %v", compacted.err)
+					}
+					b.prompt(s2, "and on")
+					var ends []string
+					for _, e := range b.entries(s.ID) {
+						if e.Turn != turn {
+							continue
+						}
+						switch body, _ := protocol.Decode(&e); body := body.(type) {
+						case *protocol.TurnCancelled:
+							ends = append(ends, body.Reason+"/"+body.More.Reason)
+						case *protocol.ToolResult:
+							ends = append(ends, body.Status)
+						case *protocol.TurnStarted:
+							ends = append(ends, body.Origin)
+						}
+					}
+					if got := strings.Join(ends, " "); got != "user unknown "+want+"/"+given || ran > 0 {
+						t.Errorf("the turn went %s, the tool ran %d times", got, ran)
+					}
+					checkLog(t, b)
+					b.close()
+					close(let)
+					a.all.Shutdown(canceled())
+					_ = a.store.Close()
+					time.Sleep(10 * time.Second)
+					synctest.Wait()
+				})
+			})
+		}
+	}
+}
+
 func canceled() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

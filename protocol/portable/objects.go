@@ -50,7 +50,7 @@ type Conversation struct {
 
 // NewConversation shows a session. Metadata nil is {}.
 func NewConversation(id string, created time.Time, metadata json.RawMessage) Conversation {
-	if len(metadata) == 0 {
+	if len(metadata) == 0 || string(metadata) == "null" { // as versions up to 0.1 stored none
 		metadata = json.RawMessage("{}")
 	}
 	return Conversation{ID: id, CreatedAt: FormatTime(created), Metadata: metadata}

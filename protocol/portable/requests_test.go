@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -144,6 +145,14 @@ func TestNamesThatObjectsInheritElsewhereAreAbsentCapabilities(t *testing.T) {
 }
 
 // FuzzReadBodies holds the decoders to this: what they take can be told again, and nothing panics.
+func TestAConversationsMetadataIsAnObjectWhateverIsStored(t *testing.T) {
+	for stored, want := range map[string]string{"": `{}`, "null": `{}`, `{"a":1}`: `{"a":1}`} {
+		if c := NewConversation("conv_1", time.Now(), json.RawMessage(stored)); string(c.Metadata) != want {
+			t.Errorf("stored %q: shown %s, want %s", stored, c.Metadata, want)
+		}
+	}
+}
+
 func FuzzReadBodies(f *testing.F) {
 	for _, s := range []string{`{"conversationId":"c","providerId":"p","input":"x","config":{"a":[1,{"b":null}]}}`, `{"reason":"x"}`, `{"approved":true,"value":{"optionId":"a"}}`, `{"metadata":{"\u0000":1e21}}`, "\xef\xbb\xbf{}", `{"a":"\ud83d\ude00"}`} {
 		f.Add([]byte(s))

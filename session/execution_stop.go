@@ -56,7 +56,7 @@ func (run *besideRun) clean(r CancelRequest) {
 	if r.Given {
 		reason = &r.Reason
 	}
-	late := "provider cleanup timed out after " + limit.String()
+	late := lateCleanup(limit)
 	result := make(chan string, 1)
 	go func() {
 		defer func() {

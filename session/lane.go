@@ -200,11 +200,25 @@ func (s *Session) nextPrompt() {
 func (s *Session) turnOver(t *Turn, o Outcome) {
 	s.lane.over(t)
 	t.leavePlace()
+	s.turnTold(t, o)
+	s.nextPrompt()
+}
+
+// turnTold answers whoever waits for the turn.
+func (s *Session) turnTold(t *Turn, o Outcome) {
 	if t.prompt != nil && !s.hold(t.prompt, o) {
 		t.prompt.finish(o, nil)
 	}
 	s.tellWatchers(o)
-	s.nextPrompt()
+}
+
+// vacate frees the lane of a turn that ended without its agent: that has come back, or is not waited for any more.
+func (s *Session) vacate(t *Turn) {
+	t.leavePlace()
+	if s.lane.run == t {
+		s.lane.over(t)
+		s.nextPrompt()
+	}
 }
 
 // waitsForAnswer reports whether the serial lane is held by a turn that only waits for a person and no process runs: executions stand behind

@@ -42,8 +42,10 @@ func (s *Session) shutdown() {
 	}
 	s.lane.line = nil
 	s.unsettled = nil // left to the next process
-	if s.lane.run != nil {
-		s.lane.run.stop()
+	if t := s.lane.run; t != nil && t.left {
+		s.vacate(t)
+	} else if t != nil {
+		t.stop()
 	}
 	s.stopExecutions()
 	for _, t := range s.jobs.live {

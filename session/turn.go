@@ -15,7 +15,8 @@ import (
 // Agent answers whole turns: our own loop, or a hosted ACP agent.
 type Agent interface {
 	// Turn works t off and returns how it ended; t is already started in the log, and Turn writes no terminal. It runs on
-	// a goroutine of its own and must come back soon after ctx ends. A turn may have been begun by another process: what it left is in
+	// a goroutine of its own and must come back soon after ctx ends; one that does not is left behind after the cleanup timeout, and what
+	// it does from then on is dropped. A turn may have been begun by another process: what it left is in
 	// t.Open. An error is a *Failure, or the cause of ctx, or a defect.
 	Turn(ctx context.Context, t *Turn) (stop string, err error)
 }
@@ -93,6 +94,11 @@ type Turn struct {
 	steered   func()                 // owned by the session's goroutine: rings for a hosted agent that takes steering; nil for others
 	handed    map[string]bool        // owned by the session's goroutine: inputs that are with the hosted agent
 	placed    atomic.Bool            // it holds a place of the process
+
+	// Owned by the session's goroutine.
+	over     bool        // its end is known
+	left     bool        // it ended without its agent, which has not come back
+	patience func() bool // stops the wait for an agent whose context has ended
 }
 
 func newTurn(s *Session, id TurnID, p *Prompt, sel Selection) *Turn {
@@ -111,6 +117,13 @@ func (t *Turn) launch() {
 		stop, err := t.answer()
 		t.s.post(func() { t.s.finish(t, stop, err) })
 	}()
+	t.patience = context.AfterFunc(t.ctx, func() {
+		t.s.post(func() {
+			if !t.over {
+				t.patience = t.s.after(t.s.all.cleanup(), func() { t.s.leaveBehind(t) }).Stop
+			}
+		})
+	})
 }
 
 // answer calls the agent; a panic in it fails the turn, not the process.
@@ -231,27 +244,61 @@ func (t *Turn) failure(err error) *Failure {
 	return &Failure{Type: protocol.FailInternal, Status: "failed", Source: "runtime", Message: e.Message}
 }
 
-// finish writes the end of a turn whose agent has returned.
+// finish ends a turn whose agent has returned.
 func (s *Session) finish(t *Turn, stop string, err error) {
+	if t.left {
+		s.vacate(t)
+		return
+	}
+	s.conclude(t, stop, err, "", func(o Outcome) { s.turnOver(t, o) })
+}
+
+// leaveBehind ends a turn whose agent does not come back although its context has ended. The lane is kept for it a while longer.
+func (s *Session) leaveBehind(t *Turn) {
+	if t.over {
+		return
+	}
+	limit := s.all.cleanup()
+	s.log().Warn("agent does not come back", "session", s.ID, "turn", t.ID, "cause", context.Cause(t.ctx))
+	t.left = true
+	s.conclude(t, "", context.Cause(t.ctx), lateCleanup(limit), func(o Outcome) {
+		s.turnTold(t, o)
+		if s.stopping {
+			s.vacate(t)
+			return
+		}
+		s.after(limit, func() { s.vacate(t) })
+	})
+}
+
+// lateCleanup is what is told of a cleanup that took too long.
+func lateCleanup(limit time.Duration) string {
+	return "provider cleanup timed out after " + limit.String()
+}
+
+// conclude writes the end of a turn: its agent has returned with stop and err, or is left behind, and cleanup says why. then runs once that is
+// on disk, or cannot be stored.
+func (s *Session) conclude(t *Turn, stop string, err error, cleanup string, then func(Outcome)) {
+	t.over, t.ending = true, true
+	t.patience()
 	t.gather.close()
-	t.ending = true
 	if t.expiry != nil {
 		t.expiry.Stop()
 	}
 	open := s.next.turn(t.ID)
 	if open == nil { // the lease was lost and the new owner closed it
-		s.turnOver(t, Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: protocol.FailTurn, Message: interruptedText}})
+		then(Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopRuntime, Fault: &TurnFault{Type: protocol.FailTurn, Message: interruptedText}})
 		return
 	}
 	cause := context.Cause(t.ctx)
-	e := &ending{turn: t.ID}
+	e := &ending{turn: t.ID, cleanup: cleanup}
 	switch {
 	case open.Cancel != nil || errors.Is(cause, errCancelled):
 		e.kind = endCancelled
 		e.reason = protocol.ReasonUser
 	case errors.Is(cause, errLeave) && open.waiting():
 		t.cancel(errLeave)
-		s.turnOver(t, Outcome{Turn: t.ID, Outcome: OutcomeWaiting, Stop: stopShutdown})
+		then(Outcome{Turn: t.ID, Outcome: OutcomeWaiting, Stop: stopShutdown})
 		return
 	case errors.Is(cause, ErrShutdown), errors.Is(cause, errLeave):
 		e.kind, e.reason, e.stop = endCancelled, protocol.ReasonShutdown, stopShutdown
@@ -269,7 +316,7 @@ func (s *Session) finish(t *Turn, stop string, err error) {
 			o = Outcome{Turn: t.ID, Outcome: OutcomeFailed, Stop: stopPersistence, Fault: &TurnFault{Type: protocol.FailPersistence, Message: messageOf(err)}}
 			s.retryLater(e)
 		}
-		s.turnOver(t, o)
+		then(o)
 	})
 }
 

@@ -25,6 +25,7 @@ func (p *Page) Begin(limit int) []Entry {
 		p.piece = make([]byte, max(smallPiece, min(p.used, largePage)))
 	}
 	p.free, p.used = p.piece, 0
+	clear(p.entries) // they would hold on to memory that is kept no more
 	return p.entries[:0]
 }
 

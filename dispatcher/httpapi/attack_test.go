@@ -69,6 +69,9 @@ func TestWhatAnAttackerSendsIsRefusedAndLeavesNothing(t *testing.T) {
 		{"token with a tail", get("/v1/runtime", here+"Authorization: Bearer "+secret+"\x00\r\n"), 400},
 		{"token in other headers", get("/v1/runtime", here+"X-Authorization: Bearer "+secret+"\r\nProxy-Authorization: Bearer "+secret+"\r\n"), 401},
 		{"basic", get("/v1/runtime", here+"Authorization: Basic "+secret+"\r\n"), 401},
+		{"an escape that is none", get("/v1/executions/%", here+auth), 400},
+		{"an escape that is none, in the middle", get("/v1/executions/a%zzb/events", here+auth), 400},
+		{"a path that was escaped twice", get("/v1/executions/"+id+"%253Acancel", here+auth), 404},
 		{"dots in a path", get("/v1/executions/../runtime", here+auth), 404},
 		{"escaped dots", get("/v1/executions/%2e%2e/events", here+auth), 404},
 		{"escaped slash in an id", get("/v1/executions/..%2f..%2fetc%2fpasswd", here+auth), 404},
@@ -129,11 +132,10 @@ func TestConnectionsThatSendSlowlyAreClosedAndHoldNobodyUp(t *testing.T) {
 			t.Fatalf("a connection whose headers do not end stays open: %v", err)
 		}
 	}
-	if cfg := New(Config{}).cfg; cfg.Headers != headerTimeout || cfg.Body != bodyTime {
-		t.Errorf("the bounds that hold are %v and %v", cfg.Headers, cfg.Body)
-	}
-	if headerTimeout != 10*time.Second || bodyTime != 30*time.Second || idleTimeout != 120*time.Second || headerBytes != 64<<10 {
-		t.Error("the bounds are not those of the contract")
+	s := New(Config{})
+	if c := s.cfg; c.Headers != 10*time.Second || c.Body != 30*time.Second || c.Stall != 30*time.Second || c.Ping != 15*time.Second ||
+		s.srv.ReadHeaderTimeout != c.Headers || s.srv.IdleTimeout != 120*time.Second || s.srv.MaxHeaderBytes != 64<<10 || s.srv.WriteTimeout != 0 {
+		t.Errorf("the bounds that hold are not those of the contract: %+v, %+v", c, s.srv)
 	}
 }
 

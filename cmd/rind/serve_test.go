@@ -128,6 +128,115 @@ func TestServeMakesAFreshTokenThatOnlyItsFileTells(t *testing.T) {
 	}
 }
 
+// Section 1: flags go before the environment, what --allow-host and --allow-origin name is let in, and an explicit token file is read, but for its line end, and left as
+// it is; one that is missing is made, for its owner alone, and is the one of the next start.
+func TestServeTakesWhatItsFlagsItsTokenFileAndTheEnvironmentSay(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("RIND_HOME", filepath.Join(dir, "home"))
+	serve := func(args ...string) (base string, stop func()) {
+		t.Helper()
+		ctx, end := context.WithCancel(t.Context())
+		r, w := io.Pipe()
+		var errs bytes.Buffer
+		code := make(chan int, 1)
+		go func() {
+			code <- run(ctx, append([]string{"serve", "--cwd", dir, "--drain", "100ms"}, args...), strings.NewReader(""), w, &errs)
+			w.Close()
+		}()
+		line := make([]byte, 200)
+		n, err := r.Read(line)
+		base, ok := strings.CutPrefix(strings.TrimSpace(string(line[:n])), "rind HTTP listening on ")
+		if err != nil || !ok {
+			t.Fatalf("%v: %q, %v, %s", args, line[:n], err, errs.String())
+		}
+		return base, func() {
+			http.DefaultClient.CloseIdleConnections()
+			end()
+			if c := <-code; c != exitOK {
+				t.Errorf("%v: exit %d: %s", args, c, errs.String())
+			}
+			r.Close()
+		}
+	}
+	ask := func(base, token string, headers ...string) int {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/runtime", nil)
+		req.Header.Set("Authorization", "Bearer "+token)
+		for i := 0; i < len(headers); i += 2 {
+			if req.Header.Set(headers[i], headers[i+1]); headers[i] == "Host" {
+				req.Host = headers[i+1]
+			}
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+
+	for name, text := range map[string]string{"short": "0123456789abcdef", "with a line end": "!~" + strings.Repeat("x", 30) + "\n", "long": strings.Repeat("y", 512) + "\n"} {
+		path := filepath.Join(dir, "token "+name)
+		write(t, path, text)
+		base, stop := serve("--port", "0", "--token-file", path)
+		if status := ask(base, strings.TrimSuffix(text, "\n")); status != 200 {
+			t.Errorf("a %s token: %d", name, status)
+		}
+		stop()
+		if left, _ := os.ReadFile(path); string(left) != text {
+			t.Errorf("the file of a %s token has %q", name, left)
+		}
+	}
+	made, last := filepath.Join(dir, "made"), ""
+	for range 2 {
+		_, stop := serve("--port", "0", "--token-file", made)
+		text, _ := os.ReadFile(made)
+		if !private(mustStat(t, made)) || len(text) != 44 || last != "" && string(text) != last {
+			t.Errorf("the token file that was made has %d bytes, mode %v; it is the one of before: %v", len(text), mustStat(t, made).Mode(), string(text) == last)
+		}
+		last = string(text)
+		stop()
+	}
+
+	t.Setenv("RIND_HTTP_HOST", "localhost")
+	t.Setenv("RIND_HTTP_PORT", "0")
+	base, stop := serve("--auth", "none", "--allow-host", "rind.test", "--allow-host", "proxy.test:8443", "--allow-origin", "https://app.test", "--allow-origin", "http://[2001:db8::1]:81")
+	if !strings.HasPrefix(base, "http://localhost:") || strings.HasSuffix(base, ":4310") {
+		t.Errorf("by the environment it listens on %s", base)
+	}
+	for _, c := range []struct {
+		name, value string
+		status      int
+	}{
+		{"Host", "rind.test", 200},
+		{"Host", "proxy.test:8443", 200},
+		{"Host", "proxy.test", 403},
+		{"Host", "other.test", 403},
+		{"Origin", "https://app.test", 200},
+		{"Origin", "http://[2001:db8::1]:81", 200},
+		{"Origin", "http://app.test", 403},
+		{"Origin", "null", 403},
+	} {
+		if status := ask(base, "", c.name, c.value); status != c.status {
+			t.Errorf("%s %s: %d", c.name, c.value, status)
+		}
+	}
+	stop()
+	t.Setenv("RIND_HTTP_HOST", "0.0.0.0") // open to others
+	t.Setenv("RIND_HTTP_PORT", "none")
+	base, stop = serve("--auth", "none", "--host", "127.0.0.1", "--port", "0")
+	if !strings.HasPrefix(base, "http://127.0.0.1:") {
+		t.Errorf("by its flags it listens on %s", base)
+	}
+	stop()
+	for _, args := range [][]string{{"--port", "0", "--auth", "none"}, {"--host", "127.0.0.1"}} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), append([]string{"serve", "--cwd", dir}, args...), strings.NewReader(""), &out, &errs); code != exitUsage || out.Len() > 0 || strings.Count(errs.String(), "\n") != 1 {
+			t.Errorf("%v: exit %d, %q, %q", args, code, out.String(), errs.String())
+		}
+	}
+}
+
 // A link in the place of the token file is replaced; what it leads to is neither read nor written. An explicit file has to be private itself.
 func TestALinkInThePlaceOfTheTokenFileIsReplaced(t *testing.T) {
 	dir := t.TempDir()

@@ -14,7 +14,8 @@ import (
 	"github.com/rind-dev/rind/protocol/portable"
 )
 
-// raw writes bytes to the server as they are and returns the status of its answer; 0 when it closed without one.
+// raw writes bytes to the server as they are and returns the status of its answer; 0 when it closed without one. An answer is a success, an error
+// object, or the plain text of what was no request, which ends the connection.
 func (p *place) raw(text string) int {
 	p.t.Helper()
 	c, err := net.Dial("tcp", p.ln.Addr().String())
@@ -28,7 +29,13 @@ func (p *place) raw(text string) int {
 	if err != nil {
 		return 0
 	}
-	_ = resp.Body.Close()
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	var e struct{ Code, Message string }
+	switch plain := strings.HasPrefix(resp.Header.Get("Content-Type"), "text/plain"); {
+	case plain && !resp.Close, !plain && (json.Unmarshal(body, &e) != nil || resp.StatusCode > 299 && (e.Code == "" || e.Message == "")):
+		p.t.Errorf("%.100q is answered with %v %s", text, resp.Header, body)
+	}
 	return resp.StatusCode
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -151,6 +152,47 @@ func TestListsGiveEachOnceWhateverHappensBetweenTheirPages(t *testing.T) {
 	}
 	h.let <- struct{}{}
 	p.follow(open, nil, nil)
+}
+
+// Section 2.1: a row of the conversations has what the conversation is, the session it is for an editor, and when something was done in it last; the last one that
+// something was done in is first.
+func TestConversationsAreListedByTheirLastActivity(t *testing.T) {
+	p := mocking(t)
+	first := p.must(201, "POST", "/v1/conversations", `{"metadata":{"n":1.0}}`, "Rind-Workspace", "other")
+	second := p.must(201, "POST", "/v1/conversations", "")
+	check := func(order ...*answered) {
+		t.Helper()
+		var l struct {
+			Conversations []map[string]json.RawMessage
+		}
+		if err := json.Unmarshal(p.must(200, "GET", "/rind/v1/conversations", "").body, &l); err != nil || len(l.Conversations) != len(order) {
+			t.Fatalf("%d conversations, %v", len(l.Conversations), err)
+		}
+		for i, c := range order {
+			row := l.Conversations[i]
+			one := p.must(200, "GET", "/v1/conversations/"+c.member("id"), "")
+			meta, err := p.store.Conversation(t.Context(), c.member("id"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := map[string]string{
+				"conversation": string(one.body), "sessionId": strconv.Quote(one.header.Get("Rind-Session-Id")), "title": strconv.Quote(meta.Title),
+				"workspaceRoot": strconv.Quote(map[bool]string{true: "/other", false: "/w"}[c == first]), "updatedAt": strconv.Quote(portable.FormatTime(meta.Activity)),
+			}
+			if string(one.body) != string(c.body) {
+				t.Errorf("it was made as %s and is %s", c.body, one.body)
+			}
+			for name, text := range want {
+				if string(row[name]) != text {
+					t.Errorf("%s of row %d is %s, want %s", name, i, row[name], text)
+				}
+			}
+		}
+	}
+	for _, order := range [][]*answered{{first, second}, {second, first}} {
+		p.follow(p.start(order[0].member("id"), "mock", "x", ""), nil, nil)
+		check(order...)
+	}
 }
 
 // N26: ranges, and files that are not there any more, are not ours, or are reached through a link.

@@ -32,8 +32,8 @@ type resultJSON struct {
 	TS        string         `json:"ts"`
 }
 
-// encodeResult writes r for clients and for the model. Either is the whole text where that fits, else valid JSON of the same shape
-// with long strings shortened around a marker; spill is then called with the whole text, and names the file it went to.
+// encodeResult writes r for clients and for the model. Either is the whole text where that fits, else valid JSON of the same shape,
+// shortened, whose meta says so; spill is called with the whole text the model is not given, and names the file it went to.
 func encodeResult(tool string, r *ToolResult, at time.Time, spill func(full []byte) (path string, err error)) (client, model string, truncated bool, err error) {
 	j := resultJSON{OK: r.ErrorType == "", Tool: tool, Meta: r.Meta, TS: protocol.FormatTime(at)}
 	if j.OK {
@@ -47,48 +47,57 @@ func encodeResult(tool string, r *ToolResult, at time.Time, spill func(full []by
 			j.Data = r.Data
 		}
 	}
-	text, err := protocol.Marshal(j)
+	forClient, err := protocol.Marshal(j)
 	if err != nil {
 		return "", "", false, fmt.Errorf("result of %s: %w", tool, err)
 	}
-	forModel := text
+	m, forModel := j, forClient
 	if r.ModelData != nil && j.OK {
-		j.Data = r.ModelData
-		if forModel, err = protocol.Marshal(j); err != nil {
+		m.Data = r.ModelData
+		if forModel, err = protocol.Marshal(m); err != nil {
 			return "", "", false, fmt.Errorf("result of %s: %w", tool, err)
 		}
 	}
+	path := ""
 	if len(forModel) > modelResultBytes || textLines(forModel) > modelResultLines {
 		truncated = true
 		if spill != nil {
-			if path, err := spill(forModel); err == nil {
-				meta := map[string]any{"output_path": path, "truncated": true}
-				for k, v := range r.Meta {
-					if _, ours := meta[k]; !ours {
-						meta[k] = v
-					}
-				}
-				j.Meta = meta
-				if text2, err := protocol.Marshal(j); err == nil {
-					forModel = text2
-				}
+			if to, err := spill(forModel); err == nil {
+				path = to
 			}
 		}
-		forModel = shorten(forModel, modelResultBytes, modelResultLines)
+		forModel = m.cut(forModel, path, modelResultBytes, modelResultLines)
 	}
-	client = string(text)
-	if len(text) > clientResultBytes {
+	if len(forClient) > clientResultBytes {
 		truncated = true
-		client = string(shorten(text, clientResultBytes, 1<<30))
+		forClient = j.cut(forClient, path, clientResultBytes, 1<<30)
 	}
-	return client, string(forModel), truncated, nil
+	return string(forClient), string(forModel), truncated, nil
+}
+
+// cut shortens j, whose JSON is whole, and says so in its meta, with the file that holds all of it where there is one.
+func (j resultJSON) cut(whole []byte, path string, limit, lines int) []byte {
+	meta := map[string]any{"truncated": true}
+	if path != "" {
+		meta["output_path"] = path
+	}
+	for k, v := range j.Meta {
+		if _, ours := meta[k]; !ours {
+			meta[k] = v
+		}
+	}
+	j.Meta = meta
+	if text, err := protocol.Marshal(j); err == nil {
+		whole = text
+	}
+	return shorten(whole, limit, lines)
 }
 
 // textLines counts the line breaks in the strings of a JSON text.
 func textLines(j []byte) int { return bytes.Count(j, []byte(`\n`)) }
 
-// shorten makes j, a JSON object, at most limit bytes and about lines lines long: first its long strings, then its long arrays lose
-// their middle. Keys come out sorted.
+// shorten makes j, the JSON of a result, at most limit bytes and lines lines long: first its long strings lose their middle, then its long
+// lists their end. Keys come out sorted.
 func shorten(j []byte, limit, lines int) []byte {
 	dec := json.NewDecoder(bytes.NewReader(j))
 	dec.UseNumber()
@@ -99,9 +108,10 @@ func shorten(j []byte, limit, lines int) []byte {
 	if n := textLines(j); n > lines {
 		v = cutStrings(v, func(s string) string { return cutLines(s, lines*9/10) })
 	}
+	fits := func(out []byte) bool { return len(out) <= limit && textLines(out) <= lines }
 	for most := limit; ; most = most * 3 / 4 {
 		short := cutStrings(v, func(s string) string { return cutMiddle(s, most) })
-		if out := protocol.MustMarshal(short); len(out) <= limit && textLines(out) <= lines {
+		if out := protocol.MustMarshal(short); fits(out) {
 			return out
 		}
 		if most < 256 {
@@ -110,19 +120,28 @@ func shorten(j []byte, limit, lines int) []byte {
 		}
 	}
 	for most := 4096; most > 0; most /= 2 {
-		short := cutArrays(v, most)
-		if out := protocol.MustMarshal(short); len(out) <= limit {
+		if out := protocol.MustMarshal(cutArrays(v, most)); fits(out) {
 			return out
 		}
 	}
-	out := protocol.MustMarshal(cutStrings(cutArrays(v, 1), func(s string) string { return cutMiddle(s, 32) }))
-	if len(out) <= limit {
+	if out := protocol.MustMarshal(cutStrings(cutArrays(v, 1), func(s string) string { return cutMiddle(s, 32) })); fits(out) {
 		return out
 	}
 	top, _ := v.(map[string]any) // thousands of members: keep the head of the result
-	return protocol.MustMarshal(map[string]any{
-		"ok": top["ok"], "tool": top["tool"], "ts": top["ts"], "error_type": top["error_type"], "data": nil, "meta": map[string]any{"truncated": true},
-	})
+	meta, _ := top["meta"].(map[string]any)
+	head := map[string]any{"ok": top["ok"], "tool": top["tool"], "ts": top["ts"], "meta": map[string]any{"truncated": true}}
+	if path, ok := meta["output_path"]; ok {
+		head["meta"].(map[string]any)["output_path"] = path
+	}
+	for _, name := range []string{"error", "error_type"} {
+		if text, ok := top[name]; ok {
+			head[name] = text
+		}
+	}
+	if top["ok"] == true {
+		head["data"] = nil
+	}
+	return protocol.MustMarshal(head)
 }
 
 func cutStrings(v any, cut func(string) string) any {
@@ -138,7 +157,9 @@ func cutStrings(v any, cut func(string) string) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k := range v {
-			out[k] = cutStrings(v[k], cut)
+			if out[k] = v[k]; k != "output_path" { // which leads nowhere when it is cut
+				out[k] = cutStrings(v[k], cut)
+			}
 		}
 		return out
 	}

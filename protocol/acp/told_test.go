@@ -286,7 +286,7 @@ func TestLongProgressIsCutBetweenCharacters(t *testing.T) {
 
 // However much there is to tell, a line out is at most 4 MiB (docs/protocol/acp.md section 3): the smallest reader takes 10.
 func TestNoLineIsLongerThanAReaderTakesWhateverItTells(t *testing.T) {
-	huge, half := strings.Repeat("\x00é", 600<<10), strings.Repeat("\x00", 60<<10)
+	huge, half := strings.Repeat("\x00é", 540<<10), strings.Repeat("\x00", 60<<10)
 	said := &protocol.UserMessage{}
 	said.More.ID, said.More.Text, said.More.Origin = "u1", huge, protocol.OriginUser
 	said.More.Parts = []protocol.Part{

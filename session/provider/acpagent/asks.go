@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/rind-dev/rind/protocol"
@@ -150,20 +151,61 @@ func (k *talk) permission(params json.RawMessage) func(context.Context) (any, er
 		return func(context.Context) (any, error) { return acp.Selected(""), nil }
 	}
 	k.asked++
+	turn := k.queueUp()
 	c := k.toolCall(&p.Call.HostCall, p.Call.Content)
 	k.flush() // what was said before is told before the dialog
 	k.mu.Unlock()
 	return func(ctx context.Context) (any, error) {
-		option := k.decide(ctx, c, p.Options)
+		option := k.decide(ctx, c, p.Options, turn)
 		k.mu.Lock()
 		k.asked--
+		k.leave(turn)
 		k.mu.Unlock()
 		return acp.Selected(option), nil
 	}
 }
 
-// decide finds the option a request for consent is answered with; "" is cancelled.
-func (k *talk) decide(ctx context.Context, c *call, options []acp.HostPermOption) string {
+// queueUp takes a place among those who want to ask the person: one after another, in the order of their coming. What it returns is closed when it
+// is one's turn; it is given back to leave in any case. k.mu is held.
+func (k *talk) queueUp() (turn chan struct{}) {
+	turn = make(chan struct{})
+	if k.line = append(k.line, turn); len(k.line) == 1 {
+		close(turn)
+	}
+	return turn
+}
+
+// leave gives a place back. k.mu is held.
+func (k *talk) leave(turn chan struct{}) {
+	at := slices.Index(k.line, turn)
+	k.line = slices.Delete(k.line, at, at+1)
+	if at == 0 && len(k.line) > 0 {
+		close(k.line[0])
+	}
+}
+
+// wait waits for the turn to ask; leave is called in any case. It is for those whose order of coming does not matter.
+func (k *talk) wait(ctx context.Context) (leave func(), err error) {
+	k.mu.Lock()
+	turn := k.queueUp()
+	k.mu.Unlock()
+	leave = func() {
+		k.mu.Lock()
+		k.leave(turn)
+		k.mu.Unlock()
+	}
+	select {
+	case <-turn:
+		return leave, nil
+	case <-k.stopped:
+		return leave, noTurn()
+	case <-ctx.Done():
+		return leave, errWithdrawn
+	}
+}
+
+// decide finds the option a request for consent is answered with; "" is cancelled. turn is its place among those who ask.
+func (k *talk) decide(ctx context.Context, c *call, options []acp.HostPermOption, turn <-chan struct{}) string {
 	mode, err := k.t.Mode()
 	if err != nil {
 		return ""
@@ -181,8 +223,7 @@ func (k *talk) decide(ctx context.Context, c *call, options []acp.HostPermOption
 		return option
 	}
 	select { // one after another
-	case k.asking <- struct{}{}:
-		defer func() { <-k.asking }()
+	case <-turn:
 	case <-k.stopped:
 		return ""
 	case <-k.c.broken:
@@ -207,7 +248,7 @@ func (k *talk) answered(c *call, options []acp.HostPermOption, option string) {
 	}
 }
 
-// ask puts a request to the person and waits; "" is cancelled. Who asks holds k.asking.
+// ask puts a request to the person and waits; "" is cancelled. It is its turn to ask.
 func (k *talk) ask(ctx context.Context, c *call, options []acp.HostPermOption) string {
 	k.mu.Lock()
 	a := &protocol.ApprovalRequested{ToolCallID: c.id, ToolName: c.name, Title: c.title, Arguments: c.arguments()}

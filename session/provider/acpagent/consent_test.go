@@ -1,6 +1,7 @@
 package acpagent
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -218,5 +219,30 @@ func TestACallThatWasRefusedSaysSo(t *testing.T) {
 	h.await(ch)
 	if r := find[*protocol.ToolResult](h, s.ID); len(r) != 1 || r[0].Status != protocol.ToolFailed || !strings.Contains(r[0].Result, "The user rejected this.") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Requests are put to the person one by one in the order they came; beyond 16 without an answer they are answered as cancelled.
+func TestRequestsForConsentAreAskedInTheirOrderAndNoMoreThanSixteenWait(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	ch := h.ask(s, "asks=20")
+	h.until(s, "requests", func(v *session.View) bool { return v.Serial != nil && len(v.Serial.Text) > 0 }) // all of them were read
+	for i := range maxAsked {
+		var a *session.Action
+		h.until(s, "the next action", func(v *session.View) bool {
+			if v.Serial == nil || len(v.Serial.Actions) == 0 || v.Serial.Actions[0].Approval.Title != fmt.Sprint("Number ", i) {
+				return false
+			}
+			c := *v.Serial.Actions[0]
+			a = &c
+			return len(v.Serial.Actions) == 1
+		})
+		h.resolve(s, a.ID, "yes")
+	}
+	h.await(ch)
+	said := saidIn(h, s.ID)
+	if strings.Count(said, `"optionId":"yes"`) != maxAsked || strings.Count(said, `"outcome":"cancelled"`) != 4 || strings.Index(said, "cancelled") < strings.LastIndex(said, "yes") {
+		t.Errorf("%s", said)
 	}
 }

@@ -69,7 +69,10 @@ func (d *double) say(text string) {
 	d.update(object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": text}})
 }
 
-func (d *double) ask(method string, params object) json.RawMessage {
+func (d *double) ask(method string, params object) json.RawMessage { return <-d.begin(method, params) }
+
+// begin is ask without waiting.
+func (d *double) begin(method string, params object) chan json.RawMessage {
 	d.mu.Lock()
 	d.last++
 	id := fmt.Sprintf("d%d", d.last)
@@ -77,7 +80,7 @@ func (d *double) ask(method string, params object) json.RawMessage {
 	d.answers[id] = ch
 	d.mu.Unlock()
 	d.write(object{"id": id, "method": method, "params": params})
-	return <-ch
+	return ch
 }
 
 type message struct {
@@ -346,6 +349,19 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 				"options": []any{object{"optionId": "yes", "name": "Do it", "kind": "allow_once"}, object{"optionId": "ever", "name": "Always", "kind": "allow_always"}, object{"optionId": "no", "name": "Leave it", "kind": "reject_once"}},
 			})
 			d.say(string(r))
+		case "asks": // many at once, and says what each was answered with
+			n, _ := strconv.Atoi(arg)
+			var all []chan json.RawMessage
+			for i := range n {
+				all = append(all, d.begin("session/request_permission", object{
+					"sessionId": d.session, "toolCall": object{"toolCallId": fmt.Sprint("p", i), "title": fmt.Sprint("Number ", i), "kind": "execute"},
+					"options": []any{object{"optionId": "yes", "name": "Do it", "kind": "allow_once"}},
+				}))
+			}
+			d.say("sent")
+			for _, ch := range all {
+				d.say(string(<-ch))
+			}
 		case "read":
 			d.say(string(d.ask("fs/read_text_file", object{"sessionId": d.session, "path": arg})))
 		case "write":

@@ -3,6 +3,7 @@ package acpagent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,13 +50,13 @@ func elicit(ctx context.Context, c *child, k *talk, params json.RawMessage) (any
 	if p.Mode != "form" && p.Mode != "" || k.unasked || len(p.Schema.Properties) == 0 || len(p.Schema.Properties) > maxFields {
 		return object{"action": "decline"}, nil
 	}
-	select { // one after another, with the requests for consent
-	case k.asking <- struct{}{}:
-		defer func() { <-k.asking }()
-	case <-k.stopped:
+	leave, err := k.wait(ctx) // one after another, with the requests for consent
+	defer leave()
+	if errors.Is(err, errWithdrawn) {
+		return nil, err
+	}
+	if err != nil {
 		return object{"action": "cancel"}, nil
-	case <-ctx.Done():
-		return nil, errWithdrawn
 	}
 	c.seenTo("elicitation")
 	content := object{}

@@ -148,13 +148,10 @@ func (c *child) judge(ctx context.Context, mode string, turn session.TurnID, d *
 
 // consent puts a deed to the person.
 func (k *talk) consent(ctx context.Context, c *call, d *deed, v *session.Verdict) (bool, error) {
-	select {
-	case k.asking <- struct{}{}:
-		defer func() { <-k.asking }()
-	case <-k.stopped:
-		return false, noTurn()
-	case <-ctx.Done():
-		return false, errWithdrawn
+	leave, err := k.wait(ctx)
+	defer leave()
+	if err != nil {
+		return false, err
 	}
 	a := &protocol.ApprovalRequested{ToolCallID: c.id, ToolName: d.spec.Name, Title: v.Title, Arguments: protocol.MustMarshal(d.args)}
 	if a.Title == "" {

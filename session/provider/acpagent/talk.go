@@ -41,15 +41,15 @@ type talk struct {
 	compactions   map[string]*compaction // of its context, by the child's id
 	asksToCompact bool                   // the person asked for one
 
-	rung   chan struct{} // an input for it may wait
-	asking chan struct{} // of room for one: who is asking the person
-	asked  int           // requests for consent without an answer
+	rung  chan struct{}   // an input for it may wait
+	line  []chan struct{} // who wants to ask the person, in their order; closed is that of the first, who may
+	asked int             // requests for consent without an answer
 }
 
 func newTalk(ho *host, c *child, t *session.Turn) *talk {
 	return &talk{
 		host: ho, c: c, t: t, calls: map[string]*call{}, heard: time.Now(), compactions: map[string]*compaction{},
-		stopped: make(chan struct{}), rung: make(chan struct{}, 1), asking: make(chan struct{}, 1),
+		stopped: make(chan struct{}), rung: make(chan struct{}, 1),
 	}
 }
 

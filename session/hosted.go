@@ -136,6 +136,7 @@ type Said struct {
 	Workspace string
 	Roots     []string      // further folders of the session's tools
 	Messages  int           // of the session before this turn
+	Cost      float64       // likewise, US dollars
 	Before    TurnID        // the turn before it, "" for none
 	Child     *ChildSession // nil for none
 	Unasked   bool          // nobody can be asked in this turn
@@ -146,7 +147,7 @@ func (t *Turn) Said() (Said, error) {
 	var out Said
 	err := t.View(func(st *State, open *OpenTurn, past *History) {
 		out.Operation, out.Surface, out.Workspace, out.Child = open.Operation, open.Surface, st.Workspace, st.Child
-		out.Roots = slices.Clone(st.Roots)
+		out.Roots, out.Cost = slices.Clone(st.Roots), st.Cost
 		if st.Last != nil {
 			out.Before = st.Last.Turn
 		}

@@ -60,6 +60,7 @@ type child struct {
 	about  acp.Hosted
 	self   acp.HostSession
 	opened bool
+	spent  spent
 
 	// Owned by the reading goroutine.
 	meter  *meter

@@ -48,7 +48,9 @@ func (c *child) open(ctx context.Context, t *session.Turn, said *session.Said) (
 	}
 	way := ""
 	if before := said.Child; before != nil && before.Provider == c.spec.Provider && before.ID != "" {
-		way = c.comeBack(ctx, before.ID)
+		if way = c.comeBack(ctx, before.ID); way != "" {
+			c.spent = spent{amount: said.Cost, guessed: true}
+		}
 		if err := context.Cause(ctx); err != nil {
 			return "", err
 		}

@@ -264,9 +264,31 @@ func (k *talk) level(u *acp.HostUpdate) {
 		Currency string   `json:"currency"`
 	}
 	if json.Unmarshal(u.Cost, &cost) == nil && cost.Amount != nil && (cost.Currency == "USD" || cost.Currency == "") {
-		b.More.Cost = cost.Amount
+		if more := k.c.spent.upTo(*cost.Amount); more > 0 {
+			b.More.Cost = &more
+		}
 	}
 	k.t.Note(b)
+}
+
+// spent is what the child's session has cost so far, in US dollars, as the child says: each time the whole of it.
+type spent struct {
+	amount  float64
+	guessed bool // it came back, and amount is what our log knows of the session
+}
+
+// upTo takes a new amount and returns what came to it. One that is less than before began anew.
+func (s *spent) upTo(amount float64) (more float64) {
+	more = amount - s.amount
+	switch {
+	case more >= 0:
+	case s.guessed: // others had a part in what the log knows
+		more = 0
+	default:
+		more = amount
+	}
+	*s = spent{amount: amount}
+	return more
 }
 
 // used takes what the turn used.

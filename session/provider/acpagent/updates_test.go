@@ -115,3 +115,39 @@ func TestACompactionOfAnAgentLeavesOurViewWhole(t *testing.T) {
 		t.Errorf("the summary for a new agent is %q", o.Answer)
 	}
 }
+
+// An agent tells the whole cost of its session each time; what the session is said to cost is not the sum of that.
+func TestTheCostAnAgentTellsIsThatOfItsSessionAndCountedOnce(t *testing.T) {
+	cost := func(amount string) string {
+		return `update={"sessionUpdate":"usage_update","used":5,"size":10,"cost":{"amount":` + amount + `,"currency":"USD"}}`
+	}
+	for _, modes := range []string{"resume", "load", "plain"} {
+		store := memory.New()
+		h := open(t, store, modes)
+		s := h.draft("ask")
+		total := func(h *house, s *session.Session, want float64) {
+			t.Helper()
+			_ = s.InspectNow(t.Context(), func(v *session.View) {
+				if v.Cost != want {
+					t.Errorf("%s: the session cost %v, want %v", modes, v.Cost, want)
+				}
+			})
+		}
+		h.prompt(s, cost("0.25")+" "+cost("0.25")+" "+cost("0.5"))
+		h.prompt(s, cost("0.75"))
+		total(h, s, 0.75)
+		h.close()
+		h = open(t, store, modes)
+		s, err := h.all.Open(t.Context(), s.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if modes == "plain" { // a session of its own, which begins anew
+			h.prompt(s, cost("0.25"))
+		} else {
+			h.prompt(s, cost("1"))
+		}
+		total(h, s, 1)
+		h.close()
+	}
+}

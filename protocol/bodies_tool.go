@@ -141,6 +141,7 @@ type UserQuestionAnswered struct {
 	More       struct {
 		ActionID string `json:"action_id,omitempty"`
 		By       string `json:"by,omitempty"`
+		PutOff   bool   `json:"put_off,omitempty"` // the person was shown it and answers with the next prompt: the turn ends
 	} `json:"-"`
 }
 

@@ -248,6 +248,29 @@ func (s *Session) AnswerQuestion(callID, text string, done func(error)) {
 	}
 }
 
+// putOff is what the model is told of a question that the person answers with the next prompt.
+const putOff = "The question was shown to the person. Their answer, if they give one, is their next message."
+
+// PutOffQuestion closes a question whose person was shown it and can answer by nothing but the next prompt: the turn ends behind its calls. For a
+// hosted agent it is declined. Otherwise as AnswerQuestion.
+func (s *Session) PutOffQuestion(callID string, done func(error)) {
+	if !s.post(func() {
+		open, a := s.findAction(func(a *Action) bool { return a.CallID == callID && a.Question })
+		if a == nil || s.answering[a.ID] {
+			done(errNoQuestion())
+			return
+		}
+		b := &protocol.UserQuestionAnswered{ToolCallID: callID}
+		b.More.ActionID, b.More.By = a.ID, protocol.ByClient
+		if !open.Hosted && !open.Parallel {
+			b.Answer, b.More.PutOff = putOff, true
+		}
+		s.resolve(open, a, b, answer{text: b.Answer}, letter{Op: "question", Action: callID, Answer: b.Answer}, s.answerOnce(a.ID, done))
+	}) {
+		done(errNoQuestion())
+	}
+}
+
 func errNoQuestion() error {
 	return protocol.Errorf(protocol.QuestionNotFound, "No pending user question.")
 }

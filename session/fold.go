@@ -316,7 +316,7 @@ func (t *OpenTurn) applyCall(e *Entry, b protocol.Body) {
 	case *protocol.UserQuestionAnswered:
 		t.dropAction(b.More.ActionID)
 		if c := t.call(b.ToolCallID); c != nil {
-			c.Answer = &b.Answer
+			c.Answer, c.PutOff = &b.Answer, b.More.PutOff
 		}
 	}
 }

@@ -240,7 +240,7 @@ func (w *work) next(step string) (bool, error) {
 		if err != nil || in != nil {
 			return in != nil, err
 		}
-		if step == stepCalls {
+		if step == stepCalls && !w.putOff() {
 			return true, nil
 		}
 		if in, err = w.t.Deliver(protocol.ModeFollowUp); err != nil || in != nil {
@@ -253,6 +253,14 @@ func (w *work) next(step string) (bool, error) {
 			return false, err
 		}
 	}
+}
+
+// putOff reports whether the person answers a question of the step with the next prompt: nothing is sampled before that.
+func (w *work) putOff() (is bool) {
+	_ = w.t.View(func(_ *State, open *OpenTurn, _ *History) {
+		is = slices.ContainsFunc(open.Calls, func(c *CallState) bool { return c.PutOff })
+	})
+	return is
 }
 
 // openCalls copies the calls of the current step that have no result.

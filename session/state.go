@@ -121,6 +121,7 @@ type CallState struct {
 	ErrorType string
 	Duration  int64
 	Answer    *string         // to its question, once given
+	PutOff    bool            // the person answers its question with the next prompt
 	Rule      json.RawMessage `json:",omitempty"`
 	Outside   []string        // what consent was asked for, then what it was started with
 }

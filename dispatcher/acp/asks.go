@@ -97,7 +97,11 @@ func (c *Conn) ask(f *follow, a *acp.Ask) {
 	default: // the next prompt is the answer
 		said := acp.Chunk{Kind: acp.AgentChunk, MessageID: a.Action, Text: a.Question.Question + "\n"}
 		c.out.update(id, said.Encode())
-		s.AnswerQuestion(a.Question.ToolCallID, "", func(error) {})
+		s.Inspect(func(v *session.View) { // unless it is somebody else's to answer
+			if t := v.Serial; c.isOwn(a.Turn) || t != nil && t.ID == a.Turn && c.uncovered(v, t) {
+				s.PutOffQuestion(a.Question.ToolCallID, func(error) {})
+			}
+		})
 		return
 	}
 	ctx, stop := context.WithCancel(c.asks.life)

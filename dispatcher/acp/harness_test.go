@@ -41,6 +41,7 @@ func tools(touched *atomic.Int32) []session.Tool {
 			return session.ToolResult{Data: fmt.Sprintf("touched %d", touched.Add(1)), Changes: []protocol.FileChange{ch}}, nil
 		}},
 		peers.Asks("ask_user_question", protocol.Choice{Label: "red"}, protocol.Choice{Label: "blue"}),
+		peers.Asks("ask_open"),
 		&peers.Tool{Called: "update_plan", Kind: "think", Does: func(context.Context, session.ToolCall, session.Progress) (session.ToolResult, error) {
 			return session.ToolResult{Data: "ok"}, nil
 		}},

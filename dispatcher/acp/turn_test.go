@@ -238,3 +238,69 @@ func TestADialogThatIsClosedEndsNoTurnButItsOwn(t *testing.T) {
 		}
 	})
 }
+
+const openly = `{"turns":[{"match":"open","steps":[{"call":{"id":"q1","name":"ask_open","arguments":{}}},{"finish":"tool_calls"},{"text":"Said on."}]},{"match":"green","steps":[{"text":"Green it is."}]}]}`
+
+// A question without choices is a message to a client without forms: the turn ends with it, and the next prompt is the answer. Where somebody else
+// can answer, it stays theirs.
+func TestAnOpenQuestionToAClientWithoutFormsIsAnsweredByTheNextPrompt(t *testing.T) {
+	const forms = `{"elicitation":{"form":{}}}`
+	answered := func(c *client, id string) {
+		c.T.Helper()
+		if h, told := c.call("session/prompt", prompting(id, "green")); stopOf(h) != "end_turn" || said(told, "agent_message_chunk") != "Green it is." {
+			c.T.Errorf("the answer: %s, told %q", h.raw, said(told, "agent_message_chunk"))
+		}
+	}
+	t.Run("its own", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := launch(t, peers.NewWorld(), "i1", openly)
+			c := p.start(`{}`)
+			id := c.fresh()
+			h, told := c.call("session/prompt", prompting(id, "open"))
+			if stopOf(h) != "end_turn" || said(told, "agent_message_chunk") != "Which colour?\n" || calls(told)["q1"] != "completed" {
+				t.Errorf("%s, told %q, calls %v", h.raw, said(told, "agent_message_chunk"), calls(told))
+			}
+			answered(c, id)
+			p.end()
+		})
+	})
+	t.Run("somebody else's", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := launch(t, peers.NewWorld(), "i1", openly)
+			a, b := p.start(forms), p.start(`{}`)
+			id := a.fresh()
+			a.call("session/prompt", prompting(id, "green"))
+			b.call("session/load", loading(id))
+			ask := a.ask("session/prompt", prompting(id, "open"))
+			form := a.asked("elicitation/create")
+			synctest.Wait()
+			a.result(form, `{"action":"accept","content":{"text":"of my own"}}`)
+			if h, told := a.answer(ask); stopOf(h) != "end_turn" || said(told, "agent_message_chunk") != "Said on." || !strings.Contains(raws(told), "of my own") {
+				t.Errorf("%s\n%s", h.raw, raws(told))
+			}
+			p.end()
+		})
+	})
+	t.Run("of a process that is gone", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := peers.NewWorld()
+			p := launch(t, w, "i1", openly)
+			c := p.start(forms)
+			id := c.fresh()
+			c.ask("session/prompt", prompting(id, "open"))
+			c.asked("elicitation/create")
+			p.kill()
+			p = launch(t, w, "i2", openly)
+			c = p.start(`{}`)
+			if h, _ := c.call("session/load", loading(id)); !strings.Contains(h.raw, `"rind/turn":{"status":"waiting"`) {
+				t.Errorf("load: %s", h.raw)
+			}
+			_, told := c.until("the end of the call", func(h *heard) bool { return h.Params.Update.Status == "completed" })
+			if said(told, "agent_message_chunk") != "Which colour?\n" {
+				t.Errorf("told %s", raws(told))
+			}
+			answered(c, id)
+			p.end()
+		})
+	})
+}

@@ -153,6 +153,7 @@ func (c *Conn) newFollow(v *session.View, cursor session.Seq) *follow {
 	}
 	id := ref.ID
 	f := &follow{Cursor: outlet.Cursor{Session: ref, At: cursor}, out: c.out, teller: acp.NewTeller(id, v.Workspace, c.clientCaps(), c.isOwn)}
+	f.besides = newBesides(c.d.cfg.Sessions.Store(), v)
 	f.teller.Spent(v.Cost)
 	f.teller.Terminal, f.teller.Commands = c.terminal, c.commandsIn(id, v.Sel)
 	c.hideTerminals(id)

@@ -84,7 +84,8 @@ func (c *Conn) replay(ctx context.Context, q replayAsked) (replayed, error) {
 	}
 	defer s.Close()
 	var head session.Seq
-	if err := s.InspectNow(ctx, func(v *session.View) { head = v.Head }); err != nil {
+	var b *besides
+	if err := s.InspectNow(ctx, func(v *session.View) { head, b = v.Head, newBesides(c.d.cfg.Sessions.Store(), v) }); err != nil {
 		return replayed{}, err
 	}
 	if q.after > head {
@@ -92,12 +93,12 @@ func (c *Conn) replay(ctx context.Context, q replayAsked) (replayed, error) {
 	}
 	t := acp.NewTeller(q.id, s.Workspace(), c.clientCaps(), nil)
 	t.Replay(q.after > 0)
-	return c.tellPage(ctx, t, q, head)
+	return c.tellPage(ctx, t, b, q, head)
 }
 
 // tellPage words the facts behind the cursor, up to head: as many as were asked for, or as fit into replayBytes. One that is longer by itself is
 // a page of its own. A page never ends between a file_change and the result it goes with.
-func (c *Conn) tellPage(ctx context.Context, t *acp.Teller, q replayAsked, head session.Seq) (replayed, error) {
+func (c *Conn) tellPage(ctx context.Context, t *acp.Teller, b *besides, q replayAsked, head session.Seq) (replayed, error) {
 	res := replayed{Updates: []replayedUpdate{}, Head: acp.CursorText(head)}
 	end := replayEnd{at: q.after}
 	done := func(more bool) (replayed, error) {
@@ -125,8 +126,12 @@ func (c *Conn) tellPage(ctx context.Context, t *acp.Teller, q replayAsked, head 
 			switch {
 			case e.Class() == protocol.Fact:
 				facts++
-				for _, told := range t.Tell(nil, page[i:i+1], false) {
-					size += res.add(&told)
+				told, _, err := b.pass(t, nil, page[i:i+1], false)
+				if err != nil {
+					return replayed{}, err
+				}
+				for j := range told {
+					size += res.add(&told[j])
 				}
 			case e.Kind == protocol.KindProviderEvent:
 				size += res.addEvent(e)

@@ -14,8 +14,9 @@ const mergeBeyond = 256
 // follow is a cursor in the log of one session: an outlet.Stream. Its fields belong to the outlet's goroutine once it is followed.
 type follow struct {
 	outlet.Cursor
-	out    *outbox
-	teller *acp.Teller
+	out     *outbox
+	teller  *acp.Teller
+	besides *besides
 	// A replay: what is told up to head is history.
 	head session.Seq
 	open acp.Open
@@ -46,8 +47,16 @@ func (f *follow) Page(buf []byte, limit func() session.Seq) (_ []byte, more bool
 	if f.join != nil {
 		told, f.join = f.teller.Join(told, f.join), nil
 	}
-	told = f.teller.Tell(told, page.Entries, page.Head-f.At > mergeBeyond)
-	f.Pass(page.Entries)
+	told, n, err := f.besides.pass(f.teller, told, page.Entries, page.Head-f.At > mergeBeyond)
+	f.Pass(page.Entries[:n])
+	if err != nil && n == 0 && len(told) == 0 {
+		return buf, false, err
+	}
+	if err != nil { // what was told is not told again: the error is met anew where it is
+		buf = f.appendTold(buf, told)
+		f.out.told = told
+		return buf, true, nil
+	}
 	ended := f.head > 0 && (f.At >= f.head || page.End)
 	if ended {
 		told, f.asks = f.teller.EndReplay(told, f.open)

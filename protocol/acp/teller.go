@@ -56,6 +56,7 @@ type Teller struct {
 	stale  bool // the entry being told is followed by a newer one of the same news
 
 	owed     protocol.Seq // a fact that had no update to carry its cursor
+	held     bool         // no cursor is told: something before it is not told yet
 	text     map[protocol.TurnID]*heard
 	thought  map[protocol.TurnID]*heard
 	calls    map[string]*callTold // announced, or not to be
@@ -126,26 +127,61 @@ func (t *Teller) Tell(dst []Told, entries []protocol.Entry, merge bool) []Told {
 	for i := range entries {
 		e := &entries[i]
 		n := len(dst)
-		if row := &told[e.Kind]; row.tell != nil {
-			t.stale = merge && superseded(entries[i:])
-			if b, err := protocol.Decode(e); err == nil && b != nil {
-				dst = row.tell(t, dst, e, b)
-			}
-		}
-		last := -1
-		for j := len(dst) - 1; j >= n; j-- {
-			if dst[j].Chunk != nil || dst[j].Update != nil {
-				last = j
-				break
-			}
-		}
+		t.stale = merge && superseded(entries[i:])
+		dst = t.one(dst, e)
 		if e.Class() == protocol.Fact {
 			t.owed = e.Seq
 		}
-		if last >= 0 && t.owed > 0 {
-			dst[last].Cursor, t.owed = t.owed, 0
+		t.carry(dst[n:])
+	}
+	return dst
+}
+
+// one tells an entry.
+func (t *Teller) one(dst []Told, e *protocol.Entry) []Told {
+	if row := &told[e.Kind]; row.tell != nil {
+		if b, err := protocol.Decode(e); err == nil && b != nil {
+			return row.tell(t, dst, e, b)
 		}
 	}
+	return dst
+}
+
+// carry gives the last update of what was told the cursor that is owed.
+func (t *Teller) carry(fresh []Told) {
+	if t.owed == 0 || t.held {
+		return
+	}
+	for j := len(fresh) - 1; j >= 0; j-- {
+		if fresh[j].Chunk != nil || fresh[j].Update != nil {
+			fresh[j].Cursor, t.owed = t.owed, 0
+			return
+		}
+	}
+}
+
+// Replaying reports whether it tells history.
+func (t *Teller) Replaying() bool { return t.replay }
+
+// Speaking reports whether a message is open that was told in part: what is told now stands in the middle of it.
+func (t *Teller) Speaking() bool { return !t.replay && len(t.text)+len(t.thought) > 0 }
+
+// Pass takes note of an entry that is not told where it stands. With held it, or one before it, is to be told with Whole yet, and until then no
+// cursor is told.
+func (t *Teller) Pass(e *protocol.Entry, held bool) {
+	if t.held = held; e.Class() == protocol.Fact {
+		t.owed = e.Seq
+	}
+}
+
+// Whole tells the facts of a turn that were passed before. With held there is more that was passed and is not told yet.
+func (t *Teller) Whole(dst []Told, facts []protocol.Entry, held bool) []Told {
+	n := len(dst)
+	t.base, t.merge, t.stale, t.held = n, false, false, held
+	for i := range facts {
+		dst = t.one(dst, &facts[i])
+	}
+	t.carry(dst[n:])
 	return dst
 }
 
@@ -164,7 +200,12 @@ func superseded(entries []protocol.Entry) bool {
 }
 
 // Owed is the cursor of a fact that no update carried yet, for an answer to carry.
-func (t *Teller) Owed() protocol.Seq { return t.owed }
+func (t *Teller) Owed() protocol.Seq {
+	if t.held {
+		return 0
+	}
+	return t.owed
+}
 
 // Dropped are the inputs of a turn of this connection that never reached the model; they are named once.
 func (t *Teller) Dropped(turn protocol.TurnID) []string {

@@ -78,7 +78,7 @@ func TestServeMakesAFreshTokenThatOnlyItsFileTells(t *testing.T) {
 		var errs bytes.Buffer
 		code := make(chan int, 1)
 		go func() {
-			code <- run(ctx, []string{"serve", "--port", "0", "--cwd", t.TempDir(), "--drain", "100ms"}, strings.NewReader(""), w, &errs)
+			code <- run(ctx, []string{"serve", "--port", "0", "--cwd", t.TempDir(), "--drain", "100ms", "--debug"}, strings.NewReader(""), w, &errs)
 			w.Close()
 		}()
 		line := make([]byte, 200)
@@ -116,10 +116,38 @@ func TestServeMakesAFreshTokenThatOnlyItsFileTells(t *testing.T) {
 				t.Errorf("with %q: %d", header, resp.StatusCode)
 			}
 		}
+		ask := func(method, path, body string) string { // an answer, with what somebody tells of the token in it
+			req, _ := http.NewRequestWithContext(ctx, method, base+path, strings.NewReader(body))
+			req.Header = http.Header{"Authorization": {"Bearer " + token}, "Content-Type": {"application/json"}}
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			text, _ := io.ReadAll(resp.Body)
+			return string(text)
+		}
+		id := func(text string) string {
+			_, text, _ = strings.Cut(text, `{"id":"`)
+			text, _, _ = strings.Cut(text, `"`)
+			return text
+		}
+		run := id(ask("POST", "/v1/executions", `{"conversationId":"`+id(ask("POST", "/v1/conversations", "{}"))+`","providerId":"script","input":"","config":{"steps":[{"fail":"it got `+token+`"}]}}`))
+		ask("GET", "/v1/executions/"+token, "")
+		end := ""
+		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(end, "run.failed") && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			end = ask("GET", "/v1/executions/"+run+"/events", "")
+		}
+		if !strings.Contains(end, `"message":"it got `) || strings.Contains(end, token) {
+			t.Errorf("an error that repeats the token is told as %s", end)
+		}
 		http.DefaultClient.CloseIdleConnections()
 		stop()
 		if c := <-code; c != exitOK {
 			t.Errorf("exit %d: %s", c, errs.String())
+		}
+		if log, _ := os.ReadFile(filepath.Join(data, "logs", "rind.log")); bytes.Contains(log, []byte(token)) {
+			t.Errorf("the log has %s", log)
 		}
 		if strings.Contains(errs.String(), token) || !strings.Contains(errs.String(), "rind: bearer token in "+path) {
 			t.Errorf("stderr %q", errs.String())

@@ -154,7 +154,7 @@ func TestHeadIsAnsweredAsGetOnEveryRoute(t *testing.T) {
 	heads := func(path string, headers ...string) {
 		t.Helper()
 		head := p.do("HEAD", path, "", headers...)
-		get := &answered{200, http.Header{"Content-Type": {"text/event-stream"}, "Cache-Control": {"no-cache"}, "X-Accel-Buffering": {"no"}, "X-Content-Type-Options": {"nosniff"}}, nil}
+		get := &answered{200, http.Header{"Content-Type": {"text/event-stream"}, "Cache-Control": {"no-cache"}, "X-Accel-Buffering": {"no"}, "X-Content-Type-Options": {"nosniff"}}, nil, false}
 		if len(headers) == 0 { // a stream would not end
 			get = p.do("GET", path, "")
 		}
@@ -222,8 +222,11 @@ func TestABodyMayHaveFourMebibytesAndNoByteMore(t *testing.T) {
 	}
 	p.must(201, "POST", "/v1/conversations", body(maxBody))
 	a := p.must(413, "POST", "/v1/conversations", body(maxBody+1))
-	if a.member("code") != "PAYLOAD_TOO_LARGE" {
-		t.Errorf("told %s", a.body)
+	if a.member("code") != "PAYLOAD_TOO_LARGE" || !a.closes {
+		t.Errorf("told %s; the connection ends: %v", a.body, a.closes)
+	}
+	if a := p.do("POST", "/v1/conversations", body(maxBody+1), "Content-Type", "", "Content-Type", "text/plain"); a.status != 415 {
+		t.Errorf("of another type: %d", a.status)
 	}
 	r, _ := http.NewRequest("POST", p.base+"/v1/conversations", io.MultiReader(strings.NewReader(body(maxBody+1)))) // without Content-Length
 	r.Header.Set("Authorization", "Bearer "+secret)
@@ -233,8 +236,8 @@ func TestABodyMayHaveFourMebibytesAndNoByteMore(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != 413 {
-		t.Errorf("unannounced: %d", resp.StatusCode)
+	if resp.StatusCode != 413 || !resp.Close {
+		t.Errorf("unannounced: %d; the connection ends: %v", resp.StatusCode, resp.Close)
 	}
 }
 

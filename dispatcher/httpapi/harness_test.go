@@ -210,6 +210,7 @@ type answered struct {
 	status int
 	header http.Header
 	body   []byte
+	closes bool // the connection
 }
 
 func (a *answered) member(name string) string {
@@ -260,7 +261,7 @@ func (p *place) do(method, path, body string, headers ...string) *answered {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	return &answered{resp.StatusCode, resp.Header, data}
+	return &answered{resp.StatusCode, resp.Header, data, resp.Close}
 }
 
 // must is do with an expected status.

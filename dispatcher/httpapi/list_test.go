@@ -71,36 +71,45 @@ func TestAListOfAnyLengthHoldsTheEventsOfTheStream(t *testing.T) {
 	}
 }
 
-// A list that cannot be read to its end must not look like a whole one.
-func TestAListThatCannotBeReadIsRefusedOrCutOff(t *testing.T) {
-	store := &unreadable{Store: memory.NewBacking().Open("a")}
-	store.pages.Store(1 << 30)
-	p := serve(t, store, &model{})
+// A list, or a stream, that cannot be read to its end must not look like a whole one: the end of a stream says that there is nothing more.
+func TestWhatCannotBeReadToItsEndIsRefusedOrCutOff(t *testing.T) {
+	backing := memory.NewBacking()
+	p := serve(t, backing.Open("a"), &model{})
 	id := p.start(p.conversation(), "mock", strings.Repeat("word ", 2000), `,"config":{"prefix":"","delayMs":0}`)
 	p.follow(id, nil, nil)
-	get := func(pages int64) (int, error) {
+	p.stop()
+	store := &unreadable{Store: backing.Open("b")} // of a process that has nothing of it in memory
+	store.pages.Store(1 << 30)
+	p = serve(t, store, &model{})
+	get := func(accept string, pages int64) (int, int, error) {
 		store.pages.Store(pages)
 		r, err := http.NewRequestWithContext(t.Context(), "GET", p.base+"/v1/executions/"+id+"/events", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+p.token)
+		r.Header.Set("Accept", accept)
 		resp, err := p.http.Do(r)
 		if err != nil {
-			t.Fatal(err)
+			return 0, 0, err
 		}
 		defer resp.Body.Close()
-		_, err = io.Copy(io.Discard, resp.Body)
-		return resp.StatusCode, err
+		body, err := io.ReadAll(resp.Body)
+		return resp.StatusCode, bytes.Count(body, []byte(`"executionId"`)), err
 	}
-	if status, err := get(0); status != 503 || err != nil {
+	for _, accept := range []string{"application/json", "text/event-stream"} {
+		if status, n, err := get(accept, 5); status != 200 || n >= 2004 || err == nil {
+			t.Errorf("%s, the first pages can be read: %d, %d events, %v", accept, status, n, err)
+		}
+		if status, n, err := get(accept, 100); status != 200 || n != 2004 || err != nil {
+			t.Errorf("%s, all can be read: %d, %d events, %v", accept, status, n, err)
+		}
+	}
+	if status, _, err := get("application/json", 0); status != 503 || err != nil {
 		t.Errorf("nothing can be read: %d, %v", status, err)
 	}
-	if status, err := get(5); status != 200 || err == nil {
-		t.Errorf("the first pages can be read: %d, %v", status, err)
-	}
-	if status, err := get(100); status != 200 || err != nil {
-		t.Errorf("all can be read: %d, %v", status, err)
+	if status, _, err := get("text/event-stream", 0); status == 200 && err == nil {
+		t.Errorf("nothing of a stream can be read: %d, %v", status, err)
 	}
 }
 

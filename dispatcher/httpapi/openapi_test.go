@@ -162,6 +162,10 @@ func TestEveryAnswerIsAsTheOpenAPIDocumentSays(t *testing.T) {
 			}
 		}
 	}
+	whole, some := p.must(200, "GET", "/v1/runtime", ""), p.must(200, "GET", "/v1/runtime/capabilities", "")
+	if _, list, _ := strings.Cut(string(whole.body), `"providers":`); string(some.body) != `{"providers":`+list {
+		t.Errorf("the runtime has %s, and can %s", whole.body, some.body)
+	}
 	conversation := p.conversation()
 	if err := os.WriteFile(filepath.Join(dir, "made.txt"), []byte("0123456789"), 0o600); err != nil {
 		t.Fatal(err)

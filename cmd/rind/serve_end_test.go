@@ -252,3 +252,32 @@ func TestServeEndsInTheStepsOfTheContract(t *testing.T) {
 		})
 	}
 }
+
+// Section 1: no more than --max-running run, and the line behind them goes over to the next process for as long as --requeue-within says of that one.
+func TestServeKeepsToTheBoundsOfItsFlags(t *testing.T) {
+	root := t.TempDir()
+	s := serveHTTP(t, root, "--max-running", "1", "--drain", "0s")
+	defer func() { s.kill() }()
+	c := s.id(201, "POST", "/v1/conversations", "")
+	runs := s.start(c, "mock", `,"config":{"delayMs":60000}`)
+	s.until(runs, "running")
+	first, second := s.start(c, "mock", ""), s.start(s.id(201, "POST", "/v1/conversations", ""), "mock", "")
+	for _, id := range []string{first, second} {
+		s.until(id, "queued")
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+	s = serveHTTP(t, root, "--requeue-within", "0s")
+	s.until(runs, "cancelled")
+	for _, id := range []string{first, second} {
+		s.until(id, "failed")
+		if text := s.text(200, "GET", "/v1/executions/"+id+"/events", ""); !strings.Contains(text, `"message":"runtime stopped before the execution started"`) || strings.Contains(text, "run.started") {
+			t.Errorf("what stood in line for too long: %s", text)
+		}
+	}
+}

@@ -132,11 +132,11 @@ func TestServeMakesAFreshTokenThatOnlyItsFileTells(t *testing.T) {
 			text, _, _ = strings.Cut(text, `"`)
 			return text
 		}
-		run := id(ask("POST", "/v1/executions", `{"conversationId":"`+id(ask("POST", "/v1/conversations", "{}"))+`","providerId":"script","input":"","config":{"steps":[{"fail":"it got `+token+`"}]}}`))
+		failed := id(ask("POST", "/v1/executions", `{"conversationId":"`+id(ask("POST", "/v1/conversations", "{}"))+`","providerId":"script","input":"","config":{"steps":[{"fail":"it got `+token+`"}]}}`))
 		ask("GET", "/v1/executions/"+token, "")
 		end := ""
 		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(end, "run.failed") && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-			end = ask("GET", "/v1/executions/"+run+"/events", "")
+			end = ask("GET", "/v1/executions/"+failed+"/events", "")
 		}
 		if !strings.Contains(end, `"message":"it got `) || strings.Contains(end, token) {
 			t.Errorf("an error that repeats the token is told as %s", end)

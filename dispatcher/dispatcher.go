@@ -129,6 +129,9 @@ func (d *RuntimeDispatcher) wire(err error) *protocol.Error {
 // endWithin is how long the graceful end may take in all (docs/protocol/rind-v2.md section 1.4).
 const endWithin = 900 * time.Millisecond
 
+// writeWithin is what is left of that to write what is due, whatever the end itself comes to.
+const writeWithin = 100 * time.Millisecond
+
 // How long requests that were read before the end are given for their answers, before the sessions they ask are ended and behind that: together
 // with the end itself within endWithin, and with time left to write.
 const (
@@ -142,7 +145,7 @@ type Options struct {
 }
 
 // Serve serves one connection until its input ends, its output is gone, shutdown was answered, or ctx ends; then everything of the process
-// ends gracefully. It returns nil when all due was written in time.
+// ends gracefully. It returns nil when all due was written in time, ShutdownFailed when that was the answer to shutdown.
 func (d *RuntimeDispatcher) Serve(ctx context.Context, in io.Reader, out io.Writer, o Options) error {
 	c := newConn(d, in, out)
 	if o.Envelope != nil {
@@ -180,16 +183,17 @@ func (d *RuntimeDispatcher) finish(c *Conn) error {
 	d.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), endWithin)
 	defer cancel()
+	work, stop := context.WithTimeout(ctx, endWithin-writeWithin)
+	defer stop()
 	asked := c.endQuestions()
-	c.out.Rest(ctx, answerFirst) // they may open sessions, which nobody can any more behind Shutdown
-	err := d.cfg.Sessions.Shutdown(ctx)
-	c.out.Rest(ctx, answerLast)
+	c.out.Rest(work, answerFirst) // they may open sessions, which nobody can any more behind Shutdown
+	err := d.cfg.Sessions.Shutdown(work)
+	c.out.Rest(work, answerLast)
 	select {
 	case <-asked:
-	case <-ctx.Done():
+	case <-work.Done():
 	}
-	c.finalAnswer(err)
-	return errors.Join(err, c.out.Drain(ctx))
+	return errors.Join(c.finalAnswer(err), c.out.Drain(ctx))
 }
 
 // shutdown begins the end of the process; k is answered last.
@@ -205,16 +209,17 @@ func (d *RuntimeDispatcher) shutdown(k *call) {
 	}
 }
 
-// finalAnswer answers shutdown, as the last line.
-func (c *Conn) finalAnswer(err error) {
+// finalAnswer answers shutdown, if it was asked for, as the last line; err says how the end went, and is what is returned, as it was told.
+func (c *Conn) finalAnswer(err error) error {
 	c.mu.Lock()
 	k := c.final
 	c.mu.Unlock()
 	if k == nil {
-		return
+		return err
 	}
 	if err != nil {
 		err = &protocol.Error{Kind: protocol.ShutdownFailed, Message: "The log could not be written to its end.", Cause: err}
 	}
 	k.At(&outlet.Hold{Last: true, Reply: func(outlet.Stream) (any, error) { return okResult, err }})
+	return err
 }

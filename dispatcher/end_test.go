@@ -13,6 +13,8 @@ import (
 	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
+	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/store/storetest"
 )
 
 const hanging = `{"turns": [{"match": "p", "steps": [{"text": "partial"}, {"hang": true}]}, {"match": "s", "steps": [{"call": {"id": "c1", "name": "stay", "arguments": {}}}]}]}`
@@ -195,6 +197,54 @@ func TestAShutdownIsNotTakenBack(t *testing.T) {
 			t.Errorf("the lines:\n%s", c.dump())
 		}
 	})
+}
+
+// TestAShutdownWhoseLogCannotBeWrittenSaysSo: on a disk that takes nothing, and on one that does not answer. Without the request the end is not
+// to be told to anybody.
+func TestAShutdownWhoseLogCannotBeWrittenSaysSo(t *testing.T) {
+	for name, breaks := range map[string]func(*storetest.Fault) (mend func()){
+		"full":    func(f *storetest.Fault) func() { f.FillUpAt(1); return f.Mend },
+		"stalled": (*storetest.Fault).Stall,
+	} {
+		t.Run(name, func(t *testing.T) {
+			onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+				for _, asked := range []bool{true, false} {
+					var fault *storetest.Fault
+					p := launchAround(t, peers.NewWorld(), "p", hanging, "", func(s session.Store) session.Store {
+						fault = storetest.NewFault(s)
+						return fault
+					})
+					c := p.connect(env)
+					c.hello()
+					c.send("session/prompt", `{"input":"p"}`)
+					c.settle()
+					mend := breaks(fault)
+					began := time.Now()
+					if !asked {
+						if err := c.hangUp(); protocol.KindOf(err) == protocol.ShutdownFailed {
+							t.Errorf("Serve: %v", err)
+						}
+					} else {
+						end := c.send("shutdown", "")
+						err := <-c.Served
+						c.Served <- err
+						l := c.response(end)
+						if protocol.KindOf(err) != protocol.ShutdownFailed || l.err == nil || l.err.Type != "ShutdownFailed" {
+							t.Errorf("answered %s, Serve: %v", l.raw, err)
+						}
+						if lines := c.settle(); lines[len(lines)-1] != l {
+							t.Errorf("after the answer to shutdown: %s", lines[len(lines)-1].raw)
+						}
+					}
+					if took := time.Since(began); took > time.Second {
+						t.Errorf("the end took %v", took)
+					}
+					mend()
+					p.end()
+				}
+			})
+		})
+	}
 }
 
 func TestClosedOutputEndsTheTurn(t *testing.T) {

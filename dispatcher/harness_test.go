@@ -73,8 +73,14 @@ func launch(t peers.T, w *peers.World, instance, text string, id session.Session
 // launchWith is launch with further tools.
 func launchWith(t peers.T, w *peers.World, instance, text string, id session.SessionID, more ...session.Tool) *process {
 	t.Helper()
+	return launchAround(t, w, instance, text, id, nil, more...)
+}
+
+// launchAround is launchWith on a store with which something goes wrong.
+func launchAround(t peers.T, w *peers.World, instance, text string, id session.SessionID, around func(session.Store) session.Store, more ...session.Tool) *process {
+	t.Helper()
 	p := &process{tools: &tools{}}
-	p.Process = w.Launch(t, instance, script.Must(text), peers.Setting{Listed: models, Loop: func(*peers.Process) session.Loop {
+	p.Process = w.Launch(t, instance, script.Must(text), peers.Setting{Listed: models, Around: around, Loop: func(*peers.Process) session.Loop {
 		return session.Loop{Tools: append(p.tools.all(), more...)}
 	}})
 	p.d = dispatcher.New(dispatcher.Config{Sessions: p.All, Workspace: "/w", Version: "0.0.0", Session: id})

@@ -183,9 +183,10 @@ func (s *Session) write(e *ending, then func(Outcome, error)) {
 	})
 }
 
-// retryLater keeps trying to store the end of a turn, every second, while nothing else does.
+// retryLater keeps trying to store the end of a turn, every second, while nothing else does. At the end of the process it is left to the next one.
 func (s *Session) retryLater(e *ending) {
 	if s.stopping {
+		s.all.unstored.Store(true)
 		return
 	}
 	s.unsettled = e

@@ -187,6 +187,7 @@ func (run *besideRun) storeEnd(e *ending, final *string) {
 	s := run.s
 	again := func(err error) {
 		if s.stopping { // left to the next process
+			s.all.unstored.Store(true)
 			run.over(errors.Join(errTurnGone, err))
 			return
 		}

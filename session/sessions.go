@@ -43,6 +43,7 @@ type Sessions struct {
 	execution ExecutionOptions
 	places    places
 	figures   *figures                 // nil: nothing is counted
+	unstored  atomic.Bool              // the end of a turn could not be stored at the end of the process
 	recovery  atomic.Pointer[Recovery] // set once executions of other processes are looked after
 
 	mu       sync.Mutex // guards the fields below; never held over I/O

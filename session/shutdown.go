@@ -2,12 +2,16 @@ package session
 
 import (
 	"context"
+	"errors"
 
 	"github.com/rind-dev/rind/protocol"
 )
 
+// ErrUnstored says that the end of a turn could not be stored: the next process that works in its session closes it.
+var ErrUnstored = errors.New("the end of a turn could not be stored")
+
 // Shutdown ends all work: running turns are cancelled, waiting ones are left as they are, and every goroutine is ended. It
-// returns when all is written, or with ctx's error. The store stays open.
+// returns when all is written, with ErrUnstored when that cannot be, or with ctx's error. The store stays open.
 func (ss *Sessions) Shutdown(ctx context.Context) error {
 	ss.mu.Lock()
 	ss.stopping = true
@@ -27,6 +31,9 @@ func (ss *Sessions) Shutdown(ctx context.Context) error {
 	}()
 	select {
 	case <-done:
+		if ss.unstored.Load() {
+			return ErrUnstored
+		}
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
@@ -41,7 +48,10 @@ func (s *Session) shutdown() {
 		p.withdraw(stopShutdown)
 	}
 	s.lane.line = nil
-	s.unsettled = nil // left to the next process
+	if s.unsettled != nil { // left to the next process
+		s.unsettled = nil
+		s.all.unstored.Store(true)
+	}
 	if t := s.lane.run; t != nil && t.left {
 		s.vacate(t)
 	} else if t != nil {

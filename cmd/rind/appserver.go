@@ -105,6 +105,9 @@ func appServer(ctx context.Context, std *streams, f *appServerFlags) error {
 	p.servers.Workspace(p.workspace).Start() // they connect in the background; initialize does not wait for them
 	if err := dispatcher.New(cfg).Serve(ctx, std.in, wire, dispatcher.Options{Envelope: envelope(f.envelope)}); err != nil {
 		p.log.Warn("graceful end", "err", err)
+		if protocol.KindOf(err) == protocol.ShutdownFailed { // the client was told
+			return &exit{code: exitFailed}
+		}
 	}
 	return nil
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -149,6 +151,54 @@ func TestADiskThatFillsUpInTheMiddleOfATurnLosesNothingAndIsGoneOnFrom(t *testin
 	told := witness{received: map[session.Seq]string{}}
 	told.take(s.seen)
 	checkChaos(t, root, session.SessionID(opened.ID), &told)
+}
+
+// TestAShutdownThatCannotStoreTheEndOfATurnSaysSoAndExitsWith1: and the next process closes the turn.
+func TestAShutdownThatCannotStoreTheEndOfATurnSaysSoAndExitsWith1(t *testing.T) {
+	root := smallDisk(t, 4<<20)
+	ballast := filepath.Join(root, "ballast")
+	fillRoot(t, root, fmt.Sprintf(`{"turns":[{"steps":[{"repeat":{"times":100,"steps":[{"text":%q,"chunk":1500},{"finish":"stop"}]}}]}]}`, strings.Repeat("a sentence ", 5000)))
+	s := serve(t, root, "")
+	call := func(s *server, id int, method string, params any) wireLine {
+		t.Helper()
+		s.send(id, method, params)
+		l, ok := s.reply(id)
+		if !ok {
+			t.Fatalf("%s was not answered", method)
+		}
+		return l
+	}
+	var opened struct {
+		ID string `json:"session_id"`
+	}
+	if err := json.Unmarshal(call(s, 1, "initialize", map[string]any{}).Result, &opened); err != nil {
+		t.Fatal(err)
+	}
+	completed := func(l wireLine) bool { return strings.Contains(string(l.Result), `"outcome":"completed"`) }
+	call(s, 2, "session/prompt", map[string]any{"input": "talk"})
+	fill(t, ballast, 50_000)
+	for id := 3; completed(call(s, id, "session/prompt", map[string]any{"input": "talk"})); id++ {
+		if id == 60 {
+			t.Fatal("the disk did not become full")
+		}
+	}
+	if l := call(s, 100, "shutdown", nil); !strings.Contains(string(l.Error), `"type":"ShutdownFailed"`) {
+		t.Errorf("shutdown was answered %s%s", l.Result, l.Error)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](s.end()); !ok || exit.ExitCode() != exitFailed {
+		t.Errorf("it ended with %v", exit)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	s = serve(t, root, "", "--session", opened.ID)
+	call(s, 1, "initialize", map[string]any{})
+	if l := call(s, 2, "session/prompt", map[string]any{"input": "talk"}); !completed(l) {
+		t.Errorf("the next process: %s%s", l.Result, l.Error)
+	}
+	if err := s.end(); err != nil {
+		t.Errorf("its end: %v", err)
+	}
 }
 
 // fillRoot makes root a data root whose model is the script, and a workspace in it.

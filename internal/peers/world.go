@@ -6,6 +6,7 @@ package peers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/rind-dev/rind/internal/testkit"
@@ -47,7 +48,8 @@ type Process struct {
 type Setting struct {
 	Models session.Models // in the place of the script; nil for the script, which lists what Listed holds
 	Listed []session.ModelInfo
-	Loop   func(p *Process) session.Loop // tools, and what else differs
+	Loop   func(p *Process) session.Loop     // tools, and what else differs
+	Around func(session.Store) session.Store // what goes wrong with the store; nil: nothing
 }
 
 // Launch starts a process of the world whose model plays a script.
@@ -64,8 +66,12 @@ func (w *World) Launch(t T, instance string, play *script.Script, s Setting) *Pr
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := session.Store(p.Store)
+	if s.Around != nil {
+		store = s.Around(store)
+	}
 	p.All = session.NewSessions(session.Config{
-		Store: p.Store, Agent: loop, Models: models, Policy: parts.Policy, Guide: parts.Guide, IDs: &w.IDs,
+		Store: store, Agent: loop, Models: models, Policy: parts.Policy, Guide: parts.Guide, IDs: &w.IDs,
 	})
 	return p
 }
@@ -75,7 +81,7 @@ func (p *Process) End() {
 	p.T.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	if err := p.All.Shutdown(ctx); err != nil {
+	if err := p.All.Shutdown(ctx); err != nil && !errors.Is(err, session.ErrUnstored) { // some tests see to it that it cannot be
 		p.T.Errorf("end of the process: %v", err)
 	}
 	_ = p.Store.Close()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,14 +10,42 @@ import (
 	"github.com/rind-dev/rind/protocol"
 )
 
-// Delete removes a session and its bytes. TurnActive while a turn runs, SessionBusy while another process works in it.
+// Delete removes a session and its bytes, also one that cannot be opened because an entry of it is damaged. TurnActive while a turn runs,
+// SessionBusy while another process works in it.
 func (ss *Sessions) Delete(ctx context.Context, id SessionID) error {
 	s, err := ss.Open(ctx, id)
+	if errors.Is(err, ErrCorrupt) {
+		return ss.deleteDamaged(ctx, id)
+	}
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	return s.call(ctx, func(done func(error)) { s.delete(ctx, done) })
+}
+
+// deleteDamaged removes a session that nobody can have open.
+func (ss *Sessions) deleteDamaged(ctx context.Context, id SessionID) error {
+	if _, err := ss.cfg.Store.Acquire(ctx, id); err != nil {
+		return ss.storeError(err)
+	}
+	if err := ss.cfg.Store.Delete(ctx, id); err != nil {
+		return ss.storeError(err)
+	}
+	ss.removeOutputs(id)
+	return nil
+}
+
+// removeOutputs removes the output files of a session that is gone.
+func (ss *Sessions) removeOutputs(id SessionID) {
+	if ss.cfg.Outputs == nil {
+		return
+	}
+	if dir := ss.cfg.Outputs(id); filepath.IsAbs(dir) {
+		if err := os.RemoveAll(dir); err != nil { // the session is gone all the same
+			ss.cfg.Log.Warn("remove output files", "session", id, "err", err)
+		}
+	}
 }
 
 func (s *Session) delete(ctx context.Context, done func(error)) {
@@ -43,13 +72,7 @@ func (s *Session) delete(ctx context.Context, done func(error)) {
 			return
 		}
 		s.lease.lost()
-		if s.all.cfg.Outputs != nil {
-			if dir := s.all.cfg.Outputs(s.ID); filepath.IsAbs(dir) {
-				if err := os.RemoveAll(dir); err != nil { // the session is gone all the same
-					s.log().Warn("remove output files", "session", s.ID, "err", err)
-				}
-			}
-		}
+		s.all.removeOutputs(s.ID)
 		s.remove()
 		done(nil)
 	})

@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -206,7 +205,7 @@ func (s *Session) catchUp(missed []Entry) error {
 	for i := range missed {
 		b, err := protocol.Decode(&missed[i])
 		if err != nil {
-			return fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err)
+			return damaged(s.ID, missed[i].Seq, err)
 		}
 		s.show(&missed[i], b)
 	}

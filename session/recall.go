@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -59,7 +58,7 @@ func (s *Session) readPast(h *History) {
 			}
 			for i := range rest {
 				if err = h.take(&rest[i]); err != nil {
-					err = s.all.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, s.ID, err))
+					err = damaged(s.ID, rest[i].Seq, err)
 					break
 				}
 			}
@@ -85,7 +84,7 @@ func (h *History) read(ctx context.Context, store Log, id SessionID, through Seq
 			break
 		}
 		if err := h.take(e); err != nil {
-			return fmt.Errorf("%w: session %s: %w", ErrCorrupt, id, err)
+			return damaged(id, e.Seq, err)
 		}
 	}
 	h.head = through

@@ -103,6 +103,15 @@ func (ss *Sessions) storeError(err error) error {
 	return &protocol.Error{Kind: protocol.PersistenceError, Message: err.Error(), Cause: err}
 }
 
+// damaged is the answer where an entry is needed that says nothing this version can read; what is wrong with it is for the log file.
+func damaged(id SessionID, seq Seq, err error) error {
+	return &protocol.Error{
+		Kind:    protocol.PersistenceError,
+		Message: fmt.Sprintf("%v: entry %d of session %s is not readable: run 'rind doctor'", ErrCorrupt, seq, id),
+		Cause:   errors.Join(ErrCorrupt, err),
+	}
+}
+
 // internal makes the answer to an unexpected error; its details go to the log file only.
 func (ss *Sessions) internal(err error) *protocol.Error {
 	id := ss.cfg.ErrorID(err)
@@ -302,7 +311,7 @@ func (ss *Sessions) load(ctx context.Context, id SessionID) (*State, error) {
 		}
 		b, err := protocol.Decode(e)
 		if err != nil {
-			return nil, ss.storeError(fmt.Errorf("%w: session %s: %w", ErrCorrupt, id, err))
+			return nil, damaged(id, e.Seq, err)
 		}
 		st.Apply(e, b)
 	}

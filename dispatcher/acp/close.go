@@ -115,6 +115,27 @@ func (c *Conn) ended(ctx context.Context, s *session.Session, prompts []*call) {
 	}
 }
 
+// toldAll waits until the connection was told what the log of a session holds: what follows removes it.
+func (c *Conn) toldAll(ctx context.Context, s *session.Session) {
+	var head session.Seq
+	if s.InspectNow(ctx, func(v *session.View) { head = v.Head }) != nil {
+		return
+	}
+	told := make(chan struct{})
+	c.out.Hold(&outlet.Hold{
+		Stream: string(s.ID), Seq: head, Exact: true,
+		Lead: func(buf []byte, _ outlet.Stream) []byte { // behind the answers that waited for less
+			close(told)
+			return buf
+		},
+	})
+	select {
+	case <-told:
+	case <-c.out.Done():
+	case <-ctx.Done():
+	}
+}
+
 // release takes a session out of those that are open here; nil when it is not.
 func (c *Conn) release(id session.SessionID) *opened {
 	c.mu.Lock()
@@ -191,6 +212,7 @@ func sessionDelete(k *call) {
 		if o != nil {
 			c.ended(ctx, o.s, prompts)
 			c.forget(id)
+			c.toldAll(ctx, o.s)
 		}
 		var err error
 		if protocol.ValidSessionID(string(id)) {

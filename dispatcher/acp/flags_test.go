@@ -65,3 +65,15 @@ func TestTheDraftIsAnsweredWhereItIsServedAndAskedFor(t *testing.T) {
 		})
 	}
 }
+
+// As long as no session is open, a client may say anew what it offers.
+func TestASecondInitializeReplacesWhatTheFirstOffered(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, _ *process, c *client) {
+		c.call("initialize", `{"protocolVersion":1,"clientCapabilities":{"elicitation":{"form":{}}}}`)
+		ask := c.ask("session/prompt", prompting(c.fresh(), "colour"))
+		c.result(c.asked("elicitation/create"), `{"action":"decline"}`)
+		if h, _ := c.answer(ask); stopOf(h) != "end_turn" {
+			t.Errorf("%s", h.raw)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -170,6 +171,51 @@ func TestUndoIsAskedForASavedSessionAndRefusedDuringATurn(t *testing.T) {
 		}
 		c.call("session/cancel", `{}`)
 		c.response(id)
+		p.end()
+	})
+}
+
+func TestCommandsDuringATurnSayWhatTheyDoToItAndWhatTheyDoNot(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		p := launch(t, peers.NewWorld(), "a", `{"turns":[{"match":"stay","steps":[{"text":"part"},{"hang":true}]},{"steps":[{"repeat":{"times":9,"steps":[{"text":"ok"},{"finish":"stop"}]}}]}]}`, "")
+		c := p.connect(env)
+		c.hello()
+		says := func(input, want string) {
+			t.Helper()
+			if got := c.call("rind/command/execute", `{"input":`+quoted(input)+`}`).text("text"); got != want {
+				t.Errorf("%s:\n got %q\nwant %q", input, got, want)
+			}
+		}
+		says("/compact", "Command failed: Not enough messages to compact. Send a message first.")
+		says("/skill", "No skills found.")
+		c.call("rind/goal/set", `{"objective":"aim"}`)
+		c.call("rind/goal/status", `{"status":"paused"}`)
+		id := c.send("session/prompt", `{"input":"stay"}`)
+		c.event("assistant_delta")
+		says("/compact", "Cannot compact while a turn is running. Wait for it to finish or interrupt it first.")
+		c.refused("rind/session/compact", `{}`, "TurnActive", "Cannot compact context while a turn is active.")
+		c.refused("rind/goal/set", `{"objective":"other"}`, "TurnActive", "Cannot replace a goal while a turn is active.")
+		says("/model set m-2", "Session model updated.\n- session model: m-2\n- default model: m-1 (unchanged)\n- active turn: unchanged; the new model applies to the next turn")
+		says("/rename during", "Session renamed: during")
+		before := len(c.settle())
+		c.call("rind/goal/clear", `{}`)
+		if l := c.response(id); l.text("outcome") != "cancelled" {
+			t.Errorf("the prompt ended with %s", l.raw)
+		}
+		if lines := c.settle()[before:]; place(lines, func(l *line) bool { return l.has("turn_cancelled") && l.text("reason") == "Goal cleared" }) < 0 ||
+			place(lines, func(l *line) bool { return l.has("turn_started") }) >= 0 {
+			t.Errorf("the goal was cleared:\n%s", c.dump())
+		}
+		c.call("session/prompt", `{"input":"go on"}`)
+		got := c.call("rind/command/execute", `{"input":"/compact"}`).text("text")
+		var e struct{ Record protocol.Compaction }
+		if err := json.Unmarshal(c.event("context_compacted").event, &e); err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("Compact complete.\n- id: %s\n- source: messages[1:%d]\n- tool calls: 0", e.Record.ID, e.Record.Source.MessageEndIndexExclusive); got != want {
+			t.Errorf("/compact says %q, want %q", got, want)
+		}
+		says("/compact", "Command failed: Not enough messages to compact. Send a message first.")
 		p.end()
 	})
 }

@@ -87,6 +87,11 @@ func TestFaultsOfTheModelAreRetriedOrEndTheTurnAsTheContractSays(t *testing.T) {
 				if n := strings.Count(kinds(h.entries(s.ID)), "turn_step_retry"); c.said != "" && n != min(c.n, 3) {
 					t.Errorf("%d retries were told", n)
 				}
+				h.view(s, func(v *session.View) {
+					if n := v.TurnState().Recovery; c.said != "" && n != min(c.n, 3) {
+						t.Errorf("recovery_attempt %d", n)
+					}
+				})
 				m.play = func(_ context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
 					yield(text("ok"), nil)
 					yield(finish(session.FinishStop), nil)

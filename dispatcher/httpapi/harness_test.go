@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
@@ -82,7 +83,7 @@ func calling(text, tool, args string) func(context.Context, func(session.Chunk, 
 type asking struct{ session.Policy }
 
 func (asking) Judge(_ context.Context, mode string, spec session.ToolSpec, _ session.ToolCall) (session.Verdict, error) {
-	if mode == "full" {
+	if mode == "full" || spec.Kind == "think" {
 		return session.Verdict{Effect: "allow"}, nil
 	}
 	return session.Verdict{Effect: "ask", Title: spec.Name}, nil
@@ -156,7 +157,7 @@ func commands(all *session.Sessions, more ...executions.Provider) *executions.Co
 func serve(t *testing.T, store session.Store, m *model, options ...option) *place {
 	t.Helper()
 	tool := &act{}
-	loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{tool}, Policy: asking{}})
+	loop, err := session.NewLoop(session.Loop{Models: m, Tools: []session.Tool{tool, peers.Asks("which")}, Policy: asking{}})
 	if err != nil {
 		t.Fatal(err)
 	}

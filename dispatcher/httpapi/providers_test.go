@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/rind-dev/rind/protocol/portable"
+	"github.com/rind-dev/rind/session"
 )
 
 // answering follows an execution to its end and gives each action its answer, one after the other.
@@ -146,5 +148,73 @@ func TestArtifactsAreListedAsTheyWereToldInTheOrderTheyWereMade(t *testing.T) {
 	id := p.start(c, "fixture", "x", `,"config":{"mode":"provider-event"}`)
 	if log := lines(p.follow(id, nil, nil)); !strings.Contains(log, `"data":{"provider":"fixture","method":"tick","params":{"deep":[1,{"two":null}]}}`) || !strings.Contains(log, `{"finalOutput":"fixture done"}`) {
 		t.Errorf("told %s", log)
+	}
+}
+
+// Section 12: a refusal is a rejected result and the turn goes on; several approvals of one step are asked one after the other; an answer that
+// is no string, or that says no, declines a question.
+func TestWhatThePersonAnswersTheAgentIsWhatItsCallsResultIn(t *testing.T) {
+	calls := func(tools ...string) replies {
+		return replies{func(_ context.Context, yield func(session.Chunk, error) bool) {
+			for i, tool := range tools {
+				id := fmt.Sprint("call_", i)
+				_ = yield(session.Chunk{Kind: session.ChunkCallStart, CallID: id, Name: tool}, nil) &&
+					yield(session.Chunk{Kind: session.ChunkCallEnd, CallID: id, Name: tool, Text: "{}"}, nil)
+			}
+			yield(session.Chunk{Kind: session.ChunkFinish, Finish: session.FinishCalls}, nil)
+		}, saying("goes on")}
+	}
+	const once = "run.queued run.started rind.tool_requested action.required action.responded "
+	for _, r := range []struct {
+		name    string
+		play    replies
+		answers []string
+		runs    int
+		told    string // the log, without usage and messages
+		results []string
+	}{
+		{"no", calls("act"), []string{`{"approved":false}`}, 0, once + "rind.tool_result", []string{`"errorType":"ApprovalRejected"`, `"status":"rejected"`}},
+		{"nothing said", calls("act"), []string{`{}`}, 0, once + "rind.tool_result", []string{`"status":"rejected"`}},
+		{"an option by its id", calls("act"), []string{`{"value":"reject_once"}`}, 0, once + "rind.tool_result", []string{`"status":"rejected"`}},
+		{"an option in an object", calls("act"), []string{`{"approved":true,"value":{"optionId":"allow_once"}}`}, 1, once + "rind.tool_started rind.tool_result", []string{`"status":"completed"`}},
+		{
+			"two of one step", calls("act", "act"),
+			[]string{`{"approved":false}`, `{"approved":true}`},
+			1,
+			once + "rind.tool_result action.required action.responded rind.tool_started rind.tool_result",
+			[]string{`"status":"rejected","toolCallId":"call_0"`, `"status":"completed","toolCallId":"call_1"`},
+		},
+		{"an answer", calls("which"), []string{`{"value":"the blue one"}`}, 0, "", []string{`the blue one`, `"status":"completed"`}},
+		{"no string", calls("which"), []string{`{"value":{"optionId":"the blue one"}}`}, 0, "", []string{`\"answer\":\"\"`}},
+		{"an answer that says no", calls("which"), []string{`{"approved":false,"value":"the blue one"}`}, 0, "", []string{`\"answer\":\"\"`}},
+	} {
+		t.Run(r.name, func(t *testing.T) {
+			p := serve(t, store(), &model{replies: r.play})
+			events := p.answering(p.start(p.conversation(), "agent", "x", ""), r.answers...)
+			sound(t, events)
+			var kept []portable.Event
+			log := ""
+			for _, e := range events {
+				switch word := types([]portable.Event{e}); word {
+				case "rind.usage", "rind.message_completed", "output.text.delta", "output.text.done", "run.completed":
+				case "rind.tool_result":
+					log += string(e.Data)
+					fallthrough
+				default:
+					kept = append(kept, e)
+				}
+			}
+			if got := types(kept); r.told != "" && got != r.told {
+				t.Errorf("told %s", got)
+			}
+			for _, want := range r.results {
+				if !strings.Contains(log, want) {
+					t.Errorf("%s is missing in %s", want, log)
+				}
+			}
+			if end := events[len(events)-1]; p.tool.count() != r.runs || string(end.Data) != `{"finalOutput":"goes on"}` {
+				t.Errorf("%d runs, ended with %s %s", p.tool.count(), end.Type, end.Data)
+			}
+		})
 	}
 }

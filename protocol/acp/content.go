@@ -160,16 +160,24 @@ func partContent(p protocol.Part) Content {
 	if len(p.Text) > maxPiece {
 		p.Text = cut(p.Text, maxPiece) + "\n[…]"
 	}
+	if base64.StdEncoding.EncodedLen(len(p.Data)) > maxImage {
+		if p.Kind == "image" {
+			return TextContent("[image " + p.URI + "]")
+		}
+		return TextContent("[attachment " + p.URI + "]")
+	}
+	return wholePart(p)
+}
+
+// wholePart is a part of a user message as a block, however long it is.
+func wholePart(p protocol.Part) Content {
 	encoded := base64.StdEncoding.EncodeToString(p.Data)
 	switch {
-	case p.Kind == "image" && len(p.Data) > 0 && len(encoded) <= maxImage:
+	case p.Kind == "image" && len(p.Data) > 0:
 		return Content{Type: "image", Data: encoded, MIME: p.MIME, URI: p.URI}
 	case p.Kind == "image":
 		return TextContent("[image " + p.URI + "]")
 	case p.Kind == "resource" && len(p.Data) > 0:
-		if len(encoded) > maxImage {
-			return TextContent("[attachment " + p.URI + "]")
-		}
 		return Content{Type: "resource", Resource: &ResourceContent{URI: p.URI, MIME: p.MIME, Blob: &encoded}}
 	case p.Kind == "resource":
 		return Content{Type: "resource", Resource: &ResourceContent{URI: p.URI, MIME: p.MIME, Text: &p.Text}}

@@ -467,7 +467,7 @@ func PromptBlocks(h *Hosted, before []string, input string, parts []protocol.Par
 			name := p.Name
 			blocks = append(blocks, Content{Type: "resource_link", URI: p.URI, MIME: p.MIME, Name: &name})
 		default:
-			blocks = append(blocks, partContent(p))
+			blocks = append(blocks, wholePart(p))
 		}
 	}
 	return blocks, nil

@@ -42,6 +42,8 @@ type double struct {
 	cancel  chan struct{}
 	session string
 	opened  string // how
+	logins  []string
+	further string // folders, as it was told
 	servers string // of the Model Context Protocol, as it was told
 	steered chan string
 	set     map[string]string // its settings
@@ -152,6 +154,16 @@ func (d *double) take(m message) {
 		if d.is("resume") {
 			caps["sessionCapabilities"] = object{"resume": object{}}
 		}
+		if d.is("closes") {
+			caps["sessionCapabilities"] = object{"resume": object{}, "close": object{}}
+		}
+		if d.is("roots") {
+			caps["sessionCapabilities"] = object{"additionalDirectories": object{}}
+		}
+		methods := []any{object{"id": "key", "name": "Key", "type": "env_var"}}
+		if d.is("login") {
+			methods = append(methods, object{"id": "own", "name": "Its own"}, object{"id": "other", "name": "Another", "type": "agent"})
+		}
 		if d.is("http") {
 			caps["mcpCapabilities"] = object{"http": true}
 		}
@@ -164,10 +176,19 @@ func (d *double) take(m message) {
 		}
 		d.write(object{"id": m.ID, "result": object{
 			"protocolVersion": version, "agentCapabilities": caps, "agentInfo": object{"name": "double", "version": "1"},
-			"authMethods": []any{object{"id": "key", "name": "Key", "type": "env_var"}},
+			"authMethods": methods,
 		}})
+	case "authenticate":
+		var p struct{ MethodID string }
+		_ = json.Unmarshal(m.Params, &p)
+		d.logins = append(d.logins, p.MethodID)
+		d.write(object{"id": m.ID, "result": object{}})
 	case "session/new":
 		d.told(m.Params)
+		if d.is("login") && (len(d.logins) == 0 || d.is("locked")) {
+			d.write(object{"id": m.ID, "error": object{"code": -32000, "message": "Authentication required"}})
+			return
+		}
 		if d.is("poor") {
 			d.write(object{"id": m.ID, "error": object{"code": -32000, "message": "Authentication required"}})
 			return
@@ -239,6 +260,7 @@ func (d *double) take(m message) {
 		d.write(object{"id": m.ID, "result": object{"inputId": "theirs-1", "mode": "steering", "pending": 1}})
 		d.steered <- p.Prompt[0].Text
 	case "session/close":
+		_ = os.WriteFile(os.Getenv("HOME")+"/closed", []byte(d.session), 0o600)
 		d.write(object{"id": m.ID, "result": object{}})
 	}
 }
@@ -266,9 +288,9 @@ func (d *double) options() []any {
 
 // told keeps which servers a session was opened with.
 func (d *double) told(params json.RawMessage) {
-	var p struct{ MCPServers json.RawMessage }
+	var p struct{ MCPServers, AdditionalDirectories json.RawMessage }
 	_ = json.Unmarshal(params, &p)
-	d.servers = string(p.MCPServers)
+	d.servers, d.further = string(p.MCPServers), string(p.AdditionalDirectories)
 }
 
 func (d *double) end(id json.RawMessage, reason string) {
@@ -309,6 +331,12 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			<-d.steered
 		case "first":
 			d.say(first)
+		case "logins":
+			d.say(strings.Join(d.logins, ","))
+		case "further":
+			d.say("further:" + d.further)
+		case "part": // from line 2, one line
+			d.say(string(d.ask("fs/read_text_file", object{"sessionId": d.session, "path": arg, "line": 2, "limit": 1})))
 		case "servers":
 			d.say(d.servers)
 		case "leak":

@@ -2,10 +2,13 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
@@ -119,4 +122,53 @@ func TestTasksThatEndDuringATurnAreToldInTheNextOneAPersonsBeforeOneOfTheRuntime
 			h.close()
 		})
 	}
+}
+
+func TestATaskThatWritesMuchIsToldAtMostTenTimesASecondByTheEndOfItsOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jobs := &testkit.Jobs{Started: make(chan *testkit.Job, 9), Notify: protocol.NotifyManual}
+		h := policyHouse(t, memory.New(), say(bgCalls("c1"), done()), allowing(), "", jobs)
+		s := h.draft()
+		h.prompt(s, "start it")
+		job := <-jobs.Started
+		all, began := "", time.Now()
+		for i := range 500 { // 5 s
+			line := fmt.Sprintf("é😀 line %d\n", i)
+			all += line
+			job.Write(line)
+			time.Sleep(10 * time.Millisecond)
+		}
+		took := time.Since(began)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		perSecond, last := map[int64]int{}, ""
+		for _, e := range h.entries(s.ID) {
+			if e.Kind != protocol.KindTaskOutput {
+				continue
+			}
+			var ev struct {
+				Turn string `json:"turn_id"`
+				Task protocol.Task
+			}
+			if err := json.Unmarshal(e.Event, &ev); err != nil || ev.Turn != "" {
+				t.Fatalf("event %s, %v", e.Event, err)
+			}
+			perSecond[e.Time.Unix()]++
+			if last = ev.Task.Stdout; protocol.CharLen(last) > 2000 || !strings.Contains(all, last) {
+				t.Errorf("%d characters: %.40q …", protocol.CharLen(last), last)
+			}
+		}
+		if len(perSecond) < int(took/time.Second) || !strings.HasSuffix(all, last) || protocol.CharLen(last) != 2000 {
+			t.Errorf("told in %d seconds of %s, at last %d characters", len(perSecond), took, protocol.CharLen(last))
+		}
+		for at, n := range perSecond {
+			if n > 10 {
+				t.Errorf("%d times in second %d", n, at)
+			}
+		}
+		job.Finish(protocol.TaskCompleted, 0)
+		synctest.Wait()
+		checkLog(t, h)
+		h.close()
+	})
 }

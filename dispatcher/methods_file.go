@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
@@ -50,11 +51,11 @@ func fileError(err error, name string) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return protocol.Errorf(protocol.NotFound, "File not found: %s", name)
-	case errors.Is(err, fs.ErrPermission), strings.Contains(err.Error(), "escapes"):
+	case strings.Contains(err.Error(), "escapes"):
 		return errOutside
 	}
-	if _, ok := errors.AsType[*fs.PathError](err); ok {
-		return rindv2.Bad("%s cannot be used: %s", name, path.Base(err.Error()))
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return rindv2.Bad("%s cannot be used: %s.", protocol.Prefix(name, 200), e.Error())
 	}
 	return err
 }
@@ -146,7 +147,10 @@ func fileWrite(k *call, p *rindv2.FileWriteParams) {
 		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 			return nil, err
 		}
-		tmp := name + ".tmp-" + protocol.RandomIDs{}.Hex32()[:8]
+		if info, err := root.Lstat(name); err == nil && info.IsDir() {
+			return nil, rindv2.Bad("%s is a folder.", slash)
+		}
+		tmp := filepath.Join(filepath.Dir(name), ".tmp-"+protocol.RandomIDs{}.Hex32()) // beside it, whatever length its name has
 		if err := root.WriteFile(tmp, p.Content, 0o644); err != nil {
 			_ = root.Remove(tmp)
 			return nil, err

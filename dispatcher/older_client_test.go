@@ -301,6 +301,31 @@ func TestOlderClientChoosesModelsAndSessions(t *testing.T) {
 	})
 }
 
+// Only older clients cannot tell the events of two sessions apart: theirs stays while it works, and session/new is always allowed.
+func TestOnlyAnOlderClientMayNotSwitchWhileItsSessionWorks(t *testing.T) {
+	for name, c := range map[string]struct{ hello, prompt string }{"older": {`{}`, ``}, "capabilities": {`{"client_capabilities":[]}`, ``}, "named": {`{}`, `"session_id":"%s",`}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := launch(t, peers.NewWorld(), "p", `{"turns": [{"match": "x", "steps": [{"text": "x"}]}, {"match": "stay", "steps": [{"hang": true}]}]}`, "")
+				defer p.end()
+				client := p.connect(rindv2.Rind)
+				first := client.call("initialize", c.hello).text("session_id")
+				client.call("session/prompt", `{"input":"x"}`)
+				second := client.call("session/new", `{}`).text("session_id")
+				client.send("session/prompt", `{`+strings.Replace(c.prompt, "%s", second, 1)+`"input":"stay"}`)
+				client.settle()
+				to := `{"session_id":"` + first + `"}`
+				if name == "older" {
+					client.refused("session/switch", to, "TurnActive", "Cannot switch sessions while a turn is running.")
+					client.call("session/new", `{}`)
+				}
+				client.call("session/switch", to)
+				client.refused("session/fork", `{"session_id":"`+second+`"}`, "TurnActive", "Cannot fork a session while a turn is active.")
+			})
+		})
+	}
+}
+
 func TestOlderClientsShutdownIsAnsweredAndTheProgramEnds(t *testing.T) {
 	older(t, hanging, func(t *testing.T, c *client, _ *line) {
 		c.send("session/prompt", `{"input":"p"}`)

@@ -2,8 +2,10 @@ package dispatcher_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/frame"
@@ -114,6 +116,40 @@ func TestMalformedLinesAreRefusedAsTheContractHasIt(t *testing.T) {
 		}
 		if l := c.response(c.send("session/list", "")); l.err != nil {
 			t.Errorf("afterwards: %s", l.raw)
+		}
+	})
+}
+
+// TestASessionThatIsNamedWronglyIsRefusedByEveryMethodThatTakesOne: none falls back on the current one.
+func TestASessionThatIsNamedWronglyIsRefusedByEveryMethodThatTakesOne(t *testing.T) {
+	const rest = `"input":"/status","tool_call_id":"x","answer":"x","action_id":"x","option_id":"x","bg_id":"b","task_id":"t","objective":"o","status":"active",` +
+		`"model":"m","reasoning_effort":"high","input_id":"i","mode":"ask","path":"f","content_base64":""`
+	synctest.Test(t, func(t *testing.T) {
+		p := launch(t, peers.NewWorld(), "p", `[{"text": "x"}]`, "")
+		defer p.end()
+		c := p.connect(rindv2.Rind)
+		c.hello()
+		asked := 0
+		for _, m := range listOf(t, c.call("initialize", `{}`), "methods") {
+			switch {
+			case slices.Contains([]string{"initialize", "ping", "shutdown", "session/new", "session/create", "session/list"}, m),
+				strings.HasPrefix(m, "rind/auth/"), strings.HasPrefix(m, "rind/conversation/"), strings.HasPrefix(m, "rind/execution/"),
+				m == "rind/action/respond", m == "rind/runtime/describe", m == "rind/usage/summary",
+				strings.HasPrefix(m, "rind/folder_defaults/"): // take none, or have no folders here
+				continue
+			}
+			asked++
+			for id, want := range map[string][2]string{
+				`7`:                          {"InvalidRequest", "session_id is required for this method."},
+				`" "`:                        {"InvalidRequest", "session_id is required for this method."},
+				`"../x"`:                     {"InvalidRequest", "Invalid session id."},
+				`"20200101_000000_00000000"`: {"SessionNotFound", "Session not found: 20200101_000000_00000000"},
+			} {
+				c.refused(m, `{"session_id":`+id+`,`+rest+`}`, want[0], want[1])
+			}
+		}
+		if asked < 35 {
+			t.Errorf("only %d methods were asked", asked)
 		}
 	})
 }

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/internal/peers"
+	"github.com/rind-dev/rind/session"
 )
 
 const touching = `{"turns":[{"match":"edit","steps":[{"text":"I will edit.","chunk":4,"delayMs":30},{"call":{"id":"c1","name":"touch","arguments":{}}},{"finish":"tool_calls"},{"text":"All done."}]},
@@ -302,5 +304,31 @@ func TestAnOpenQuestionToAClientWithoutFormsIsAnsweredByTheNextPrompt(t *testing
 			answered(c, id)
 			p.end()
 		})
+	})
+}
+
+// docs/protocol/portable-2026-09-02.md section 12: a prompt is an execution of the agent. Its input is the texts, line by line; other parts are named.
+func TestAPromptIsAnExecutionWhoseInputIsItsTexts(t *testing.T) {
+	bubble(t, `{}`, func(t *testing.T, p *process, c *client) {
+		id := c.fresh()
+		c.call("session/prompt", fmt.Sprintf(`{"sessionId":%q,"prompt":[{"type":"text","text":"next"},{"type":"resource_link","uri":"file:///w/f.txt","name":"f.txt"},{"type":"text","text":"and\nmore"},`+
+			`{"type":"resource","resource":{"uri":"file:///w/g.md","text":"embedded"}}]}`, id))
+		turns, err := p.Store.Turns(t.Context(), session.TurnQuery{Limit: 10})
+		if err != nil || len(turns) != 1 {
+			t.Fatalf("%d turns, %v", len(turns), err)
+		}
+		run, err := executions.New(executions.Config{Sessions: p.All}).Find(t.Context(), "exec_"+string(turns[0].Turn))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, err := run.Read(t.Context())
+		if err != nil || x.Input != "next\nand\nmore" || x.ProviderID != "agent" || string(x.EffectiveConfig) != "{}" || len(x.Capabilities) != 0 || x.State != "succeeded" || *x.FinalOutput != "The next." {
+			t.Errorf("%+v, %v", x, err)
+		}
+		part, err := run.Part(t.Context(), 0, 3, 1<<20)
+		if err != nil || len(part.Events) != 3 || part.Events[0].Type != "run.queued" || part.Events[2].Type != "run.started" ||
+			string(part.Events[1].Data) != `{"provider":"agent","method":"rind.prompt_parts","params":{"parts":[{"kind":"resource_link","name":"f.txt"},{"kind":"resource"}]}}` {
+			t.Errorf("%+v, %v", part.Events, err)
+		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/rind-dev/rind/protocol"
@@ -151,6 +152,7 @@ func TestHeadIsAnsweredAsGetOnEveryRoute(t *testing.T) {
 	c := p.conversation()
 	id := p.start(c, "mock", "x", `,"config":{"requireApproval":true}`)
 	p.until(id, "action.required") // it has no end
+	p.http.Timeout = 10 * time.Second
 	heads := func(path string, headers ...string) {
 		t.Helper()
 		head := p.do("HEAD", path, "", headers...)

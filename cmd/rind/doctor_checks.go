@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
 	"github.com/rind-dev/rind/session/settings"
@@ -40,19 +41,59 @@ func (r *report) store(ctx context.Context, rt *process) {
 		r.add("sessions", "wrong", "%v", err)
 		return
 	}
-	bad := 0
+	bad, whole := 0, 0
+	wait, cancel := context.WithTimeout(ctx, logsWait)
+	defer cancel()
 	for _, m := range page {
-		s, err := rt.all.Open(ctx, m.ID)
+		all, err := readable(ctx, wait, rt, m.ID)
 		if err != nil {
 			bad++
-			r.add("sessions", "wrong", "%s cannot be read: %s", m.ID, messageOf(err))
-			continue
+			text := strings.ReplaceAll(messageOf(err), "run 'rind doctor'", "'rind sessions delete "+string(m.ID)+"' removes it")
+			r.add("sessions", "wrong", "%s cannot be read: %s", m.ID, text)
+		} else if all {
+			whole++
 		}
-		s.Close()
 	}
-	if bad == 0 {
+	switch {
+	case bad > 0:
+	case whole == len(page):
 		r.add("sessions", "ok", "the newest %d can be read", len(page))
+	default:
+		r.add("sessions", "ok", "the newest %d can be opened; %d were read to the end in %s", len(page), whole, logsWait)
 	}
+}
+
+// logsWait bounds the reading of whole logs, which may be large.
+const logsWait = 5 * time.Second
+
+// readable reports why a session cannot be opened or one of its entries not read; whole is false when wait ended before the log did.
+func readable(ctx, wait context.Context, rt *process, id session.SessionID) (whole bool, err error) {
+	s, err := rt.all.Open(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	defer s.Close()
+	for at := session.Seq(0); wait.Err() == nil; {
+		page, err := rt.store.Read(wait, id, at, 512, protocol.ViewAll)
+		if err != nil {
+			if wait.Err() != nil {
+				break
+			}
+			return false, err
+		}
+		if len(page) == 0 {
+			return true, nil
+		}
+		for i := range page {
+			if at = page[i].Seq; wait.Err() != nil {
+				break
+			}
+			if _, err := protocol.Decode(&page[i]); err != nil {
+				return false, fmt.Errorf("entry %d is not readable: run 'rind doctor'", at)
+			}
+		}
+	}
+	return false, nil
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

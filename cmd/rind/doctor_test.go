@@ -264,3 +264,40 @@ func TestDoctorLooksAtTheStoreTheFlagsName(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestASessionWithADamagedEntryIsNamedByDoctorAndCanBeDeleted: also where its snapshot lies behind the damage, so that it still opens.
+func TestASessionWithADamagedEntryIsNamedByDoctorAndCanBeDeleted(t *testing.T) {
+	root, ws := playing(t, `{"turns":[{"match":"one","steps":[{"text":"A spoiled word."}]},{"match":"two","steps":[{"text":"Sound."}]}]}`)
+	for _, input := range []string{"one", "two"} {
+		if r := rind(t, root, ws, nil, "prompt", input); r.code != exitOK {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := rind(t, root, ws, nil, "doctor"); !strings.Contains(r.out, "the newest 2 can be read") {
+		t.Errorf("before: %+v", r)
+	}
+	path := filepath.Join(root, "sessions", "rind.db")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spoiled := bytes.ReplaceAll(whole, []byte(`"content":"A spoiled word."`), []byte(`"content":["A spoiled word"`))
+	if bytes.Equal(spoiled, whole) {
+		t.Fatal("the store holds no such entry")
+	}
+	if err := os.WriteFile(path, spoiled, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := rind(t, root, ws, nil, "doctor")
+	_, after, found := strings.Cut(r.out, "is not readable: 'rind sessions delete ")
+	id, _, _ := strings.Cut(after, "'")
+	if !found || strings.Contains(r.out, "run 'rind doctor'") || strings.Count(r.out, "cannot be read") != 1 {
+		t.Fatalf("doctor says %+v", r)
+	}
+	if r := rind(t, root, ws, nil, "sessions", "delete", id); r.code != exitOK {
+		t.Errorf("delete: %+v", r)
+	}
+	if r := rind(t, root, ws, nil, "doctor"); !strings.Contains(r.out, "the newest 1 can be read") {
+		t.Errorf("afterwards: %+v", r)
+	}
+}

@@ -63,6 +63,7 @@ func TestMockAndScriptDoWhatTheirConfigSays(t *testing.T) {
 		{"mock", "x", `{"requireApproval":true}`, []string{`{"value":true}`}, nil, "!Mock execution was not approved", ""},
 		{"mock", "x", `{"prefix":"","requestInput":true}`, []string{`{"value":"said so"}`}, []string{"x ", "said ", "so"}, "x said so", `"title":"Provide mock input"`},
 		{"mock", "x", `{"prefix":"","requestInput":true}`, []string{`{"value":["no","string"]}`}, []string{"x"}, "x", ""},
+		{"mock", "x", `{"prefix":"","requestInput":true}`, []string{`{"value":""}`}, []string{"x"}, "x", ""},
 		{"mock", "x", `{"prefix":"","requireApproval":true,"requestInput":true}`, []string{`{"approved":true}`, `{"value":"y"}`}, []string{"x ", "y"}, "x y", ""},
 		{"script", "hi", `{"steps":"no array"}`, nil, []string{"Echo: ", "hi"}, "Echo: hi", ""},
 		{"script", "hi", steps(``), nil, nil, "", ""},

@@ -19,6 +19,7 @@ type History struct {
 	beside    map[TurnID][]besideEntry // of executions of parallel providers that have not ended
 	open      map[string]int           // message id -> index of the assistant message being built from one step's entries
 	owed      int                      // calls that have no result
+	refused   map[TurnID]bool          // turns whose answer was filtered: the model is not given them again
 }
 
 // Item is one message of the history.
@@ -45,7 +46,7 @@ func newHistory() *History {
 
 // remembers reports whether entries of a kind have to be decoded for the fold: the others only move its head.
 func remembers(k protocol.Kind) bool {
-	return historyKind(k) || k == protocol.KindSessionForked || k == protocol.KindTurnAccepted
+	return historyKind(k) || k == protocol.KindSessionForked || k == protocol.KindTurnAccepted || k == protocol.KindTurnFailed
 }
 
 // Apply folds one entry in. b is its body, nil for a kind the fold does not remember.
@@ -115,6 +116,13 @@ func (h *History) apply(seq Seq, turn TurnID, at time.Time, b protocol.Body) {
 		h.result(seq, turn, at, b.ToolCallID, b.ToolName, modelText(b), b.More.Attachments)
 	case *protocol.ContextCompacted:
 		h.compact(b)
+	case *protocol.TurnFailed:
+		if b.ErrorType == protocol.FailFiltered { // with it in the context, whatever follows would be refused, too
+			if h.refused == nil {
+				h.refused = map[TurnID]bool{}
+			}
+			h.refused[turn] = true
+		}
 	case *protocol.HistoryRepaired:
 		if b.More.ToolCallID != "" {
 			h.result(seq, turn, at, b.More.ToolCallID, "", b.More.Text, nil)
@@ -226,6 +234,9 @@ func (h *History) unanswered(open *OpenTurn) []Call {
 func (h *History) context() []Message {
 	out := slices.Grow(h.summary(), len(h.items)-h.compacted.at+2) // a system prompt and a word about the goal may come
 	for i, it := range h.items[h.compacted.at:] {
+		if h.refused[it.Turn] {
+			continue
+		}
 		m := it.Message
 		if m.Role == RoleAssistant {
 			if m.Text == "" && len(m.Calls) == 0 {

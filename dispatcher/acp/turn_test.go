@@ -332,3 +332,30 @@ func TestAPromptIsAnExecutionWhoseInputIsItsTexts(t *testing.T) {
 		}
 	})
 }
+
+// A turn whose answer the provider filtered is a refusal, and not in the context of what follows: it would be refused, too. The log keeps it.
+func TestARefusedTurnIsLeftOutOfTheContextOfTheNext(t *testing.T) {
+	const play = `{"turns":[{"match":"hello","steps":[{"text":"Hello."}]},{"match":"bad","steps":[{"call":{"name":"where","arguments":{}}},{"finish":"tool_calls"},{"text":"No."},{"finish":"content_filter"}]},
+{"match":"check","steps":[{"expect":{"messages":3}},{"text":"Fine."}]},{"match":"more","steps":[{"expect":{"messages":5}},{"text":"Fine."}]}]}`
+	synctest.Test(t, func(t *testing.T) {
+		w := peers.NewWorld()
+		p := launch(t, w, "i1", play)
+		c := p.start(`{}`)
+		id := c.fresh()
+		for _, asked := range []struct{ words, stop string }{{"hello", "end_turn"}, {"bad", "refusal"}, {"check", "end_turn"}} {
+			if h, _ := c.answer(c.ask("session/prompt", prompting(id, asked.words))); stopOf(h) != asked.stop {
+				t.Errorf("%s: %s", asked.words, h.raw)
+			}
+		}
+		p.end()
+		p = launch(t, w, "i2", play)
+		c = p.start(`{}`)
+		if _, replay := c.call("session/load", loading(id)); said(replay, "user_message_chunk") != "hellobadcheck" {
+			t.Errorf("the log tells %q", said(replay, "user_message_chunk"))
+		}
+		if h, _ := c.answer(c.ask("session/prompt", prompting(id, "more"))); stopOf(h) != "end_turn" {
+			t.Errorf("in the next process: %s", h.raw)
+		}
+		p.end()
+	})
+}

@@ -11,8 +11,9 @@ import (
 
 // ActionReply answers an action of an execution.
 type ActionReply struct {
-	Option func(options []protocol.Option) (id string, ok bool) // picks an option of an approval; false: the answer does not fit
-	Words  string                                               // answers a question; "" declines
+	// Option picks an option of an approval; false: the answer does not fit. shown says that clients were shown the options.
+	Option func(options []protocol.Option, shown bool) (id string, ok bool)
+	Words  string // answers a question; "" declines
 }
 
 // ErrReplyUnfit: the answer does not fit the action, which stays open.
@@ -55,7 +56,7 @@ func (s *Session) answerAction(turn TurnID, action string, reply func() (ActionR
 		})
 		return
 	}
-	option, ok := r.Option(a.Approval.Options)
+	option, ok := r.Option(a.Approval.Options, !open.Parallel)
 	if !ok {
 		done(ErrReplyUnfit)
 		return

@@ -169,7 +169,9 @@ func (r *Run) Respond(ctx context.Context, shown string, text json.RawMessage) (
 		if err != nil {
 			return session.ActionReply{}, err
 		}
-		return session.ActionReply{Words: reply.Words(), Option: func(options []protocol.Option) (string, bool) { return pick(&reply, options) }}, nil
+		return session.ActionReply{Words: reply.Words(), Option: func(options []protocol.Option, shown bool) (string, bool) {
+			return pick(&reply, options, shown)
+		}}, nil
 	})
 	return func(ctx context.Context) (portable.Execution, error) {
 		defer s.Close()
@@ -198,10 +200,10 @@ func (r *Run) Respond(ctx context.Context, shown string, text json.RawMessage) (
 }
 
 // pick finds the option an answer to an approval means (section 12): the one it names, else once, yes or no. An unknown one, or one that
-// disagrees with approved, fits not.
-func pick(r *portable.ActionResponse, options []protocol.Option) (string, bool) {
+// disagrees with approved, fits not. Where no options were shown a value names none.
+func pick(r *portable.ActionResponse, options []protocol.Option, shown bool) (string, bool) {
 	approved := r.Approved != nil && *r.Approved
-	if named := r.Choice(); named != "" {
+	if named := r.Choice(); named != "" && shown {
 		for _, o := range options {
 			if o.ID == named {
 				yes := o.Kind == "allow_once" || o.Kind == "allow_always"

@@ -161,3 +161,25 @@ func TestAKeyIsItsBytesInItsConversation(t *testing.T) {
 		}
 	}
 }
+
+// Section 8: an approval that shows no options is decided by approved alone, whatever else an answer says.
+func TestAnApprovalWithoutOptionsIsDecidedByApprovedAlone(t *testing.T) {
+	p := mocking(t)
+	c := p.conversation()
+	for body, want := range map[string]string{
+		`{}`: "failed", `{"value":"allow_once"}`: "failed", `{"value":{"optionId":"allow_once"}}`: "failed", `{"value":true}`: "failed",
+		`{"approved":false,"value":"allow_once"}`: "failed", `{"approved":true}`: "succeeded", `{"approved":true,"value":"looks good"}`: "succeeded",
+		`{"approved":true,"value":"reject_once","metadata":{"by":"me"}}`: "succeeded",
+	} {
+		id := p.start(c, "mock", "x", `,"config":{"requireApproval":true}`)
+		var a portable.Action
+		if err := json.Unmarshal(p.until(id, "action.required").Data, &a); err != nil {
+			t.Fatal(err)
+		}
+		p.must(200, "POST", "/v1/executions/"+id+"/actions/"+a.ID+":respond", body)
+		events := p.follow(id, nil, nil)
+		if got := p.state(id); got != want {
+			t.Errorf("%s: %s, %s", body, got, events[len(events)-1].Data)
+		}
+	}
+}

@@ -12,10 +12,13 @@ import (
 	"github.com/rind-dev/rind/session/store/storetest"
 )
 
-const longTurn session.TurnID = "00000000000000000000000000000001"
+const (
+	longTurn  session.TurnID = "00000000000000000000000000000001"
+	otherTurn session.TurnID = "00000000000000000000000000000002"
+)
 
-// grow makes a session of n entries in one turn and gives it back.
-func grow(t *testing.T, s *sqlite.Store, id session.SessionID, n session.Seq) {
+// grow makes a session of n entries in a turn of its own and gives it back.
+func grow(t *testing.T, s *sqlite.Store, id session.SessionID, turn session.TurnID, n session.Seq) {
 	t.Helper()
 	if err := s.Create(t.Context(), session.Meta{ID: id, ConversationID: "conv_" + string(id), Workspace: "/w", Created: time.Unix(0, 0)}); err != nil {
 		t.Fatal(err)
@@ -27,7 +30,7 @@ func grow(t *testing.T, s *sqlite.Store, id session.SessionID, n session.Seq) {
 	for at := session.Seq(0); at < n; at += 500 {
 		var b session.Batch
 		for i := range min(500, n-at) {
-			e := storetest.Entry(at+i+1, longTurn, &protocol.AssistantDelta{Text: "private words of a long conversation"})
+			e := storetest.Entry(at+i+1, turn, &protocol.AssistantDelta{Text: "private words of a long conversation"})
 			e.PortableFirst, e.PortableCount = int64(at+i+1), 1
 			b.Entries = append(b.Entries, e)
 		}
@@ -85,8 +88,8 @@ func TestALongSessionIsDeletedInStepsThatHoldNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	grow(t, s, "long", entries)
-	grow(t, other, "other", 1)
+	grow(t, s, "long", longTurn, entries)
+	grow(t, other, "other", otherTurn, 1)
 	l, err := other.Acquire(t.Context(), "other")
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +149,7 @@ func TestADeletionCutOffInTheMiddleIsFinishedByTheNextProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grow(t, s, "long", 5000)
+	grow(t, s, "long", longTurn, 5000)
 	commits = 0
 	if err := s.Delete(t.Context(), "long"); err != nil {
 		t.Fatal(err)
@@ -162,7 +165,7 @@ func TestADeletionCutOffInTheMiddleIsFinishedByTheNextProcess(t *testing.T) {
 	if h, err := next.Health(t.Context()); err != nil || h.Sessions != 0 || h.Entries == 0 || h.Entries == 5000 {
 		t.Fatalf("not cut off in the middle: %+v, %v", h, err)
 	}
-	grow(t, next, "other", 1) // it writes, and is idle then
+	grow(t, next, "other", otherTurn, 1) // it writes, and is idle then
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		h, err := next.Health(t.Context())
 		if err != nil {

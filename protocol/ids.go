@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"strings"
 	"time"
@@ -40,8 +39,6 @@ func ValidSessionID(id string) bool {
 // Implementations are safe for concurrent use.
 type IDs interface {
 	Hex32() string // 32 lower-case hex digits, unpredictable outside tests
-	// Turn makes the id of a turn accepted at t. Later ones sort behind earlier ones, so that an index over them grows at its end.
-	Turn(t time.Time) TurnID
 }
 
 // RandomIDs makes identifiers from crypto/rand.
@@ -52,14 +49,6 @@ func (RandomIDs) Hex32() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand aborts the program instead
 	return hex.EncodeToString(b[:])
-}
-
-// Turn returns the milliseconds of t and 10 random bytes as hex.
-func (RandomIDs) Turn(t time.Time) TurnID {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(t.UnixMilli())<<16)
-	_, _ = rand.Read(b[6:]) // never fails, as above
-	return TurnID(hex.EncodeToString(b[:]))
 }
 
 // NewSessionID makes the id of a session created at t.

@@ -181,7 +181,7 @@ func (s *Session) inLine() int { return len(s.next.Queued) + len(s.exec.line) + 
 // accept appends the acceptance and puts the execution in its line; one of a parallel provider that finds room starts with it. The lease is
 // held or parked.
 func (s *Session) accept(req *ExecutionRequest, acc *acceptance) {
-	turn := s.all.cfg.IDs.Turn(s.all.now())
+	turn := TurnID(s.all.cfg.IDs.Hex32())
 	b := &protocol.TurnAccepted{}
 	b.More.Provider, b.More.Surface, b.More.Parallel = req.Provider, protocol.SurfacePortable, req.Runner != nil
 	b.More.Input, b.More.Config, b.More.Capabilities, b.More.Key = req.Input, req.Config, req.Capabilities, req.Key

@@ -13,7 +13,7 @@ func (s *Session) startTurn(p *Prompt) {
 		s.startExecution(p)
 		return
 	}
-	turn := s.all.cfg.IDs.Turn(s.all.now())
+	turn := TurnID(s.all.cfg.IDs.Hex32())
 	if p.turn != nil { // tried before: nothing of it is in the log
 		turn = p.turn.ID
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -18,6 +17,3 @@ var _ protocol.IDs = (*IDs)(nil)
 
 // Hex32 implements protocol.IDs.
 func (c *IDs) Hex32() string { return strings.Repeat(fmt.Sprintf("%08x", c.n.Add(1)), 4) }
-
-// Turn implements protocol.IDs.
-func (c *IDs) Turn(time.Time) protocol.TurnID { return protocol.TurnID(c.Hex32()) }

@@ -84,6 +84,7 @@ func (s *Session) remove() {
 		return
 	}
 	s.removed = true
+	s.gone.Store(true)
 	s.refs = 0
 	for _, f := range slices.Clone(s.followers) {
 		f.gone()

@@ -2,6 +2,7 @@ package session
 
 import (
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,6 +16,7 @@ type Session struct {
 	all       *Sessions
 	box       *mailbox
 	end       chan struct{} // closed when the goroutine has ended
+	gone      atomic.Bool   // it was removed, and ends
 
 	conversation string
 	created      time.Time

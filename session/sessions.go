@@ -241,14 +241,18 @@ func (ss *Sessions) drop(s *Session) bool {
 func (ss *Sessions) Open(ctx context.Context, id SessionID) (*Session, error) {
 	for {
 		if s := ss.known(id); s != nil {
-			if s.post(func() {
+			if !s.gone.Load() && s.post(func() {
 				if !s.stopping && !s.removed { // then nothing keeps it any more
 					s.refs++
 				}
 			}) {
 				return s, nil
 			}
-			<-s.end // it is just ending; open it anew
+			select {
+			case <-s.end: // it was just ending; open it anew
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
 			continue
 		}
 		st, err := ss.load(ctx, id)

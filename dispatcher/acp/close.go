@@ -1,7 +1,9 @@
 package acp
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/outlet"
@@ -43,6 +45,8 @@ func (c *Conn) cancel(s *session.Session) []*call {
 		}
 	}
 	c.mu.Unlock()
+	// Those that wait first: one that found the turn before it ended already would begin.
+	slices.SortFunc(mine, func(a, b *call) int { return cmp.Compare(b.place, a.place) })
 	for _, k := range mine {
 		k.prompt.Withdraw("", func(error) {})
 	}

@@ -37,6 +37,7 @@ type Conn struct {
 	own       map[session.TurnID]bool // turns of prompts that have no answer yet
 	terminals map[string]*terminal    // of the client, by the call that runs in them
 	noFiles   int                     // times the client did not answer for its files as it should
+	prompts   int                     // that were handed to a session
 }
 
 // opened is a session the client has open here.
@@ -101,6 +102,7 @@ type call struct {
 
 	session session.SessionID // of a prompt
 	prompt  *session.Prompt   // set on the reading goroutine
+	place   int               // of the prompt among those of the connection; set with it
 	turn    session.TurnID    // once known; guarded by Conn.mu
 	left    chan struct{}     // of a prompt: closed when its answer was handed over
 }

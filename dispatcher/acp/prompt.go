@@ -200,7 +200,8 @@ func (k *call) closeBroken(s *session.Session, req *session.PromptRequest, broke
 
 func (k *call) set(p *session.Prompt) {
 	k.c.mu.Lock()
-	k.prompt = p
+	k.c.prompts++
+	k.prompt, k.place = p, k.c.prompts
 	k.c.mu.Unlock()
 }
 

@@ -311,7 +311,9 @@ func TestProvidersThatMisbehaveEndWithTheTextsOfTheContract(t *testing.T) {
 // N11, N25: what waits for its lane when the process ends is started by the next one, what is too old is failed.
 func TestAQueuedExecutionIsStartedOnceByTheNextProcess(t *testing.T) {
 	backing := memory.NewBacking()
+	asked := make(chan struct{})
 	hang := func(ctx context.Context, yield func(session.Chunk, error) bool) {
+		close(asked)
 		<-ctx.Done()
 		yield(session.Chunk{}, context.Cause(ctx))
 	}
@@ -319,7 +321,7 @@ func TestAQueuedExecutionIsStartedOnceByTheNextProcess(t *testing.T) {
 	p := serve(t, backing.Open("a"), m)
 	c := p.conversation()
 	running := p.start(c, "agent", "1", "")
-	p.until(running, "run.started")
+	<-asked
 	queued := p.start(c, "agent", "2", "")
 	open, told := make(chan []portable.Event, 1), make(chan struct{})
 	go func() { open <- p.follow(queued, nil, func(portable.Event) { close(told) }) }()

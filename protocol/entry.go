@@ -3,6 +3,7 @@ package protocol
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -159,11 +160,7 @@ func Decode(e *Entry) (Body, error) {
 
 // EventID reads the event_id of an encoded event object without decoding the rest; "" when there is none.
 func EventID(event json.RawMessage) string {
-	var h struct {
-		ID string `json:"event_id"`
-	}
-	_ = json.Unmarshal(event, &h)
-	return h.ID
+	return strings.Trim(string(Member(event, "event_id")), `"`)
 }
 
 // LooseEvent makes the object of an event that has no entry (docs/protocol/catalogue.md, "Events without an entry"); fields marshals to an

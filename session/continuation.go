@@ -10,7 +10,7 @@ var errNothingDue = errors.New("nothing is due")
 
 // noticeDue reports whether a continuation turn is to tell the model of tasks that ended here.
 func (s *Session) noticeDue() bool {
-	return s.jobs.notice && !s.stopping && !s.removed && !s.next.Held && s.next.Serial == nil && len(s.next.untold()) > 0
+	return s.jobs.notice && !s.stopping && !s.gone.Load() && !s.next.Held && s.next.Serial == nil && len(s.next.untold()) > 0
 }
 
 // taskTurn starts the continuation turn that is due; false when none is.

@@ -80,10 +80,9 @@ func (s *Session) delete(ctx context.Context, done func(error)) {
 
 // remove says to all who follow that the session is no more. Nothing keeps it here either.
 func (s *Session) remove() {
-	if s.removed {
+	if s.gone.Load() {
 		return
 	}
-	s.removed = true
 	s.gone.Store(true)
 	s.refs = 0
 	for _, f := range slices.Clone(s.followers) {

@@ -99,7 +99,7 @@ func (s *Session) execute(req *ExecutionRequest, done func(Accepted, error)) {
 func (s *Session) admitExecution(req *ExecutionRequest, done func(Accepted, error)) {
 	first := s.exec.accepting[req.Key]
 	switch {
-	case s.removed:
+	case s.gone.Load():
 		done(Accepted{}, errGone(s.ID))
 	case req.Key == "" || first == nil && s.draft:
 		s.takeExecution(req, done)
@@ -126,7 +126,7 @@ func (s *Session) admitExecution(req *ExecutionRequest, done func(Accepted, erro
 // takeExecution accepts a new execution.
 func (s *Session) takeExecution(req *ExecutionRequest, done func(Accepted, error)) {
 	switch {
-	case s.removed:
+	case s.gone.Load():
 		done(Accepted{}, errGone(s.ID))
 		return
 	case s.stopping:

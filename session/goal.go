@@ -136,7 +136,7 @@ func (st *State) activeGoal() *protocol.Goal {
 // goalDue reports whether this process is to start goal turns. It does so for a goal that was set, activated or worked on here: opening a
 // session starts nothing.
 func (s *Session) goalDue() bool {
-	return s.driving && !s.stopping && !s.removed && s.next.activeGoal() != nil && !s.next.GoalLegacy && s.next.Serial == nil
+	return s.driving && !s.stopping && !s.gone.Load() && s.next.activeGoal() != nil && !s.next.GoalLegacy && s.next.Serial == nil
 }
 
 // drive starts the next goal turn when one is due; false when nothing was started and nothing will be.

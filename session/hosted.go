@@ -275,7 +275,7 @@ func (ss *Sessions) Aside(id SessionID, after TurnID, run func(ctx context.Conte
 	}
 	p := &Prompt{s: s, req: PromptRequest{aside: run, after: after}, done: []func(Outcome, error){func(_ Outcome, err error) { done(err) }}}
 	if !s.post(func() {
-		if s.lane.busy() || s.door.shut || s.stopping || s.removed || s.draft {
+		if s.lane.busy() || s.door.shut || s.stopping || s.gone.Load() || s.draft {
 			p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Another turn is running."))
 			return
 		}
@@ -316,7 +316,7 @@ func (ss *Sessions) Outside(id SessionID, bodies ...protocol.Body) {
 		return
 	}
 	s.post(func() {
-		if s.draft || s.removed || s.stopping {
+		if s.draft || s.gone.Load() || s.stopping {
 			return
 		}
 		s.withLease(func(err error) {
@@ -334,7 +334,7 @@ func (ss *Sessions) Retitle(id SessionID, title, before string) {
 		return
 	}
 	s.post(func() {
-		if s.draft || s.removed || s.stopping || s.next.Title == title || s.next.Renamed && s.next.Title != before {
+		if s.draft || s.gone.Load() || s.stopping || s.next.Title == title || s.next.Renamed && s.next.Title != before {
 			return
 		}
 		s.withLease(func(err error) {

@@ -147,7 +147,7 @@ func (p *Prompt) restarts() bool {
 // notStarted answers a prompt whose turn could not be started. An execution is accepted already: it stays at the head of the line, and is tried
 // again in a moment.
 func (s *Session) notStarted(p *Prompt, err error) {
-	if p.req.exec != "" && !s.stopping && !s.removed {
+	if p.req.exec != "" && !s.stopping && !s.gone.Load() {
 		s.log().Warn("execution did not start", "session", s.ID, "turn", p.req.exec, "err", err)
 		s.lane.rejoin(p)
 		s.startOver(nil)

@@ -92,7 +92,7 @@ var errRetaken = errors.New("the lease was taken meanwhile")
 // withLease runs then once this process may append. Calls are answered in order.
 func (s *Session) withLease(then func(error)) {
 	switch {
-	case s.removed:
+	case s.gone.Load():
 		then(errGone(s.ID))
 	case s.lease.has():
 		then(nil)
@@ -105,7 +105,7 @@ func (s *Session) withLease(then func(error)) {
 // withLeaseOrParked is withLease for one who can begin anew: then also runs when the first batch it appends has to take the lease again, and is
 // to call withLease when that fails with errRetaken.
 func (s *Session) withLeaseOrParked(then func(error)) {
-	if s.removed || !s.lease.ready() || s.failure != nil {
+	if s.gone.Load() || !s.lease.ready() || s.failure != nil {
 		s.withLease(then)
 		return
 	}

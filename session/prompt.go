@@ -123,7 +123,7 @@ func (s *Session) admit(p *Prompt) {
 // refused answers a prompt that cannot be worked off here; also one that was withdrawn at the door is none any more.
 func (s *Session) refused(p *Prompt) bool {
 	switch {
-	case s.removed:
+	case s.gone.Load():
 		p.finish(Outcome{}, errGone(s.ID))
 	case s.stopping:
 		p.finish(Outcome{}, errStopping())

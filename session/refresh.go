@@ -19,7 +19,7 @@ func (s *Session) refresh() { s.refreshed(func() {}) }
 func (s *Session) refreshed(then func()) {
 	s.rung = false
 	switch {
-	case s.draft || s.removed:
+	case s.draft || s.gone.Load():
 	case s.lease.has():
 		s.readInbox()
 	case s.lease.wanted() || s.writing():
@@ -44,7 +44,7 @@ func (s *Session) follow() {
 	}, func(page []Entry, err error) {
 		full := len(page) == readPage
 		switch {
-		case s.removed:
+		case s.gone.Load():
 			full = false
 		case s.lease.has() || s.lease.wanted() || s.writing() || s.shown.Head != head: // whoever moved the head has caught up, or does
 			full, s.rung = false, true

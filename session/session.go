@@ -16,7 +16,7 @@ type Session struct {
 	all       *Sessions
 	box       *mailbox
 	end       chan struct{} // closed when the goroutine has ended
-	gone      atomic.Bool   // it was removed, and ends
+	gone      atomic.Bool   // it was removed; set by the goroutine
 
 	conversation string
 	created      time.Time
@@ -27,7 +27,6 @@ type Session struct {
 	refs      int
 	draft     bool      // it has no log yet
 	roots     *[]string // further folders an opening asked for; in the log with the next turn
-	removed   bool
 	stopping  bool
 	rung      bool // another process appended, and that was not looked at yet
 	fetches   int  // reads of the store under way

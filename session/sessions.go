@@ -241,8 +241,11 @@ func (ss *Sessions) drop(s *Session) bool {
 func (ss *Sessions) Open(ctx context.Context, id SessionID) (*Session, error) {
 	for {
 		if s := ss.known(id); s != nil {
-			if !s.gone.Load() && s.post(func() {
-				if !s.stopping && !s.removed { // then nothing keeps it any more
+			if s.gone.Load() { // it may have tasks to wait for, but nobody comes to it any more
+				return nil, errGone(id)
+			}
+			if s.post(func() {
+				if !s.stopping && !s.gone.Load() { // then nothing keeps it any more
 					s.refs++
 				}
 			}) {

@@ -257,7 +257,7 @@ func (v *View) OpenText() (Entry, bool) {
 // Forget drops a draft that was never used; done says whether there was one.
 func (s *Session) Forget(done func(bool)) {
 	if !s.post(func() {
-		if !s.draft || s.lane.starting != nil || s.removed {
+		if !s.draft || s.lane.starting != nil || s.gone.Load() {
 			done(false)
 			return
 		}

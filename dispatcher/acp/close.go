@@ -33,23 +33,24 @@ func sessionCancel(k *call) {
 	k.OK(acp.Empty{})
 }
 
-// cancel ends every prompt of this connection in a session, and an editor's turn that no connection's prompt covers (docs/protocol/acp.md
-// section 2.5). It returns the prompts.
-func (c *Conn) cancel(s *session.Session) []*call {
+// withdraw takes back the prompts of this connection in a session that are meant, and returns them. Those that wait go first: one that found the
+// turn before it ended already would begin.
+func (c *Conn) withdraw(id session.SessionID, meant func(*call) bool) []*call {
 	flying := c.requests.All()
-	var mine []*call
 	c.mu.Lock()
-	for _, k := range flying {
-		if k.session == s.ID && k.prompt != nil {
-			mine = append(mine, k)
-		}
-	}
+	mine := slices.DeleteFunc(flying, func(k *call) bool { return k.session != id || k.prompt == nil || !meant(k) })
 	c.mu.Unlock()
-	// Those that wait first: one that found the turn before it ended already would begin.
 	slices.SortFunc(mine, func(a, b *call) int { return cmp.Compare(b.place, a.place) })
 	for _, k := range mine {
 		k.prompt.Withdraw("", func(error) {})
 	}
+	return mine
+}
+
+// cancel ends every prompt of this connection in a session, and an editor's turn that no connection's prompt covers (docs/protocol/acp.md
+// section 2.5). It returns the prompts.
+func (c *Conn) cancel(s *session.Session) []*call {
+	mine := c.withdraw(s.ID, func(*call) bool { return true })
 	ignore := func(error) {}
 	s.Inspect(func(v *session.View) {
 		t := v.Serial
@@ -76,18 +77,7 @@ func (c *Conn) uncovered(v *session.View, t *session.OpenTurn) bool {
 // dismissed ends the turn whose dialog the client closed without an answer, where session/cancel of this connection would. Prompts behind that
 // turn stay: a client that stops one and sends the next may close the dialog of the first after that (docs/protocol/acp.md section 2.7).
 func (c *Conn) dismissed(s *session.Session, turn session.TurnID) {
-	flying := c.requests.All()
-	var mine []*call
-	c.mu.Lock()
-	for _, k := range flying {
-		if k.session == s.ID && k.prompt != nil && k.turn == turn {
-			mine = append(mine, k)
-		}
-	}
-	c.mu.Unlock()
-	for _, k := range mine {
-		k.prompt.Withdraw("", func(error) {})
-	}
+	c.withdraw(s.ID, func(k *call) bool { return k.turn == turn })
 	s.Inspect(func(v *session.View) {
 		if t := v.Serial; t != nil && t.ID == turn && c.uncovered(v, t) {
 			s.Cancel(session.CancelRequest{Turn: turn, Surface: "acp"}, func(error) {})

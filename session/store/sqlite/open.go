@@ -76,7 +76,7 @@ func (s *Store) openFile(o *opening) {
 	}
 	s.mu.Lock()
 	if err == nil {
-		s.read = newReaders(m != immutable, func() (*connection, error) {
+		s.read = newReaders(s.life, m != immutable, func() (*connection, error) {
 			c, err := s.connect(m)
 			return c, s.locked(err)
 		})

@@ -17,20 +17,19 @@ var readerIdle = time.Minute
 
 // readers are the connections that read.
 type readers struct {
+	life    context.Context // of the store: nobody gets one once it has ended
 	connect func() (*connection, error)
 	keep    bool          // false: each is closed when it was used
 	slots   chan struct{} // holds one for each that is in use
-	over    chan struct{} // closed by close: nobody waits for one any more
 
 	mu       sync.Mutex
-	closed   bool
 	idle     []idle // the one used last is the last
 	timer    *time.Timer
 	trimming sync.WaitGroup
 }
 
-func newReaders(keep bool, connect func() (*connection, error)) *readers {
-	return &readers{connect: connect, keep: keep, slots: make(chan struct{}, maxReaders), over: make(chan struct{})}
+func newReaders(life context.Context, keep bool, connect func() (*connection, error)) *readers {
+	return &readers{life: life, connect: connect, keep: keep, slots: make(chan struct{}, maxReaders)}
 }
 
 type idle struct {
@@ -42,7 +41,7 @@ type idle struct {
 func (r *readers) borrow(ctx context.Context) (*connection, error) {
 	select {
 	case r.slots <- struct{}{}:
-	case <-r.over:
+	case <-r.life.Done():
 		return nil, session.ErrClosed
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
@@ -63,7 +62,7 @@ func (r *readers) take() (*connection, error) {
 	defer r.mu.Unlock()
 	n := len(r.idle) - 1
 	switch {
-	case r.closed:
+	case r.life.Err() != nil:
 		return nil, session.ErrClosed
 	case n < 0:
 		return nil, nil
@@ -78,7 +77,7 @@ func (r *readers) take() (*connection, error) {
 func (r *readers) back(c *connection, sound bool) {
 	defer func() { <-r.slots }()
 	r.mu.Lock()
-	if r.closed || !r.keep || !sound || !c.AutocommitEnabled() {
+	if r.life.Err() != nil || !r.keep || !sound || !c.AutocommitEnabled() {
 		r.mu.Unlock()
 		c.close()
 		return
@@ -107,7 +106,7 @@ func (r *readers) trim() {
 	over := append([]idle(nil), r.idle[:old]...)
 	r.idle = append([]idle(nil), r.idle[old:]...)
 	r.timer = nil
-	if len(r.idle) > 0 && !r.closed {
+	if len(r.idle) > 0 && r.life.Err() == nil {
 		r.trimIn(readerIdle - time.Since(r.idle[0].since))
 	}
 	r.mu.Unlock()
@@ -116,11 +115,9 @@ func (r *readers) trim() {
 	}
 }
 
-// close closes all connections, those in use when they are given back, and returns when that is done.
+// close is called once life has ended. It closes all connections, those in use when they are given back, and returns when that is done.
 func (r *readers) close() {
 	r.mu.Lock()
-	r.closed = true
-	close(r.over)
 	if r.timer != nil && r.timer.Stop() {
 		r.trimming.Done()
 	}

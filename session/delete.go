@@ -85,6 +85,9 @@ func (s *Session) remove() {
 	}
 	s.gone.Store(true)
 	s.refs = 0
+	for _, t := range s.jobs.live { // nobody could reach them any more
+		s.endJob(t, protocol.ReasonTaskCancelled)
+	}
 	for _, f := range slices.Clone(s.followers) {
 		f.gone()
 	}

@@ -369,6 +369,28 @@ func TestTheEndOfTheRuntimeCancelsTasksAndACrashLosesThem(t *testing.T) {
 	}
 }
 
+func TestTheTasksOfASessionEndWhenItIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		jobs := &testkit.Jobs{Started: make(chan *testkit.Job, 9)}
+		h := policyHouse(t, memory.New(), say(bgCalls("c1"), done()), allowing(), "", jobs)
+		s := h.draft()
+		h.prompt(s, "start it")
+		job := <-jobs.Started
+		synctest.Wait()
+		if err := h.all.Delete(t.Context(), s.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := h.all.Open(t.Context(), s.ID); protocol.KindOf(err) != protocol.SessionNotFound {
+			t.Errorf("opened while its task ends: %v", err)
+		}
+		synctest.Wait()
+		if !job.Closed() {
+			t.Error("a process nobody can reach any more runs on")
+		}
+		h.close()
+	})
+}
+
 func TestTheModelReadsWhatIsNewAndASteeringInputEndsItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		jobs := &testkit.Jobs{Started: make(chan *testkit.Job, 9), Notify: protocol.NotifyManual}

@@ -1,30 +1,69 @@
 package protocol
 
-// Member returns the value of a member of an object as it stands there, which costs a tenth of decoding; nil when there is none. The object is
-// valid JSON; names with escapes are not found.
-func Member(object []byte, name string) []byte {
-	i := behindSpace(object, 0)
-	if i == len(object) || object[i] != '{' {
-		return nil
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"unicode/utf8"
+)
+
+// Members walks the members of an object as they stand, at a tenth of the cost of decoding; any other value has none. The object is valid JSON.
+// Names are exact and decoded, and a repeated one comes again. Name and value are good as long as the object.
+func Members(object []byte) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func(name []byte, value json.RawMessage) bool) {
+		if !IsObject(object) {
+			return
+		}
+		for i := behindSpace(object, 0) + 1; ; i++ {
+			i = behindSpace(object, i)
+			end := StringEnd(object, i)
+			if end < 0 {
+				return
+			}
+			name := object[i+1 : end-1 : end-1]
+			if bytes.IndexByte(name, '\\') >= 0 {
+				plain, _ := Text(object[i:end])
+				name = []byte(plain)
+			}
+			i = behindSpace(object, behindSpace(object, end)+1) // a colon
+			if end = behindValue(object, i); end < 0 || !yield(name, object[i:end:end]) {
+				return
+			}
+			if i = behindSpace(object, end); i == len(object) || object[i] != ',' {
+				return
+			}
+		}
 	}
-	for i++; ; i++ {
-		i = behindSpace(object, i)
-		end := behindString(object, i)
-		if end < 0 {
-			return nil
-		}
-		found := string(object[i+1:end-1]) == name
-		i = behindSpace(object, behindSpace(object, end)+1) // a colon
-		if end = behindValue(object, i); end < 0 {
-			return nil
-		}
-		if found {
-			return object[i:end:end]
-		}
-		if i = behindSpace(object, end); i == len(object) || object[i] != ',' {
-			return nil
+}
+
+// Member returns the value of a member of an object as it stands there, the first where the name is repeated; nil when there is none. The object
+// is valid JSON.
+func Member(object []byte, name string) json.RawMessage {
+	for n, value := range Members(object) {
+		if string(n) == name {
+			return value
 		}
 	}
+	return nil
+}
+
+// IsObject reports whether a valid text is an object.
+func IsObject(text []byte) bool {
+	i := behindSpace(text, 0)
+	return i < len(text) && text[i] == '{'
+}
+
+// Text decodes a JSON string without space around it; ok is false for any other value. Escapes of lone surrogates, and bytes that are no UTF-8,
+// become U+FFFD.
+func Text(value json.RawMessage) (s string, ok bool) {
+	if len(value) < 2 || value[0] != '"' {
+		return "", false
+	}
+	inner := value[1 : len(value)-1]
+	if bytes.IndexByte(inner, '\\') >= 0 || !utf8.Valid(inner) {
+		return s, json.Unmarshal(value, &s) == nil
+	}
+	return string(inner), true
 }
 
 // behindValue returns where the value of a valid text that begins at i ends; -1 when there is none.

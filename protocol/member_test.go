@@ -2,7 +2,10 @@ package protocol
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestMemberFindsWhatDecodingFinds(t *testing.T) {
@@ -12,9 +15,6 @@ func TestMemberFindsWhatDecodingFinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, value := range want {
-		if name == "ab" {
-			value = nil
-		}
 		if got := Member([]byte(text), name); string(got) != string(value) {
 			t.Errorf("%q: %s, want %s", name, got, value)
 		}
@@ -24,6 +24,73 @@ func TestMemberFindsWhatDecodingFinds(t *testing.T) {
 			t.Errorf("%s has no %q: %s", c[0], c[1], got)
 		}
 	}
+}
+
+func TestMembersAreThoseThatDecodingFinds(t *testing.T) {
+	const text = ` {"a":1,"a" : "again","\u0061\"":{"a":2}, "":[ ]}`
+	var got []string
+	for name, value := range Members([]byte(text)) {
+		got = append(got, string(name)+"="+string(value))
+	}
+	if want := []string{`a=1`, `a="again"`, `a"={"a":2}`, `=[ ]`}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for range Members([]byte(text)) {
+		break // the walk ends where its reader does
+	}
+	for _, none := range []string{`{}`, ` { } `, `[]`, `["a",1]`, `"a"`, `null`, ``, ` `} {
+		for name := range Members([]byte(none)) {
+			t.Errorf("%q has a member %q", none, name)
+		}
+		if IsObject([]byte(none)) != strings.Contains(none, "{") {
+			t.Errorf("%q is an object: %v", none, IsObject([]byte(none)))
+		}
+	}
+}
+
+func TestTextIsWhatDecodingMakesOfAString(t *testing.T) {
+	for _, j := range []string{`""`, `"plain"`, `"a\n\"\u00e4\\"`, `"\ud800 alone"`, `"\ud83d\ude00"`, "\"bad \xff\"", `"ünï"`} {
+		var want string
+		if err := json.Unmarshal([]byte(j), &want); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := Text([]byte(j)); !ok || got != want {
+			t.Errorf("%s: %q, %v; want %q", j, got, ok, want)
+		}
+	}
+	for _, j := range []string{``, `"`, `1`, `null`, `true`, `["a"]`, `{"a":"b"}`} {
+		if got, ok := Text([]byte(j)); ok || got != "" {
+			t.Errorf("%s: %q, %v", j, got, ok)
+		}
+	}
+}
+
+func FuzzMembers(f *testing.F) {
+	f.Add(`{"a":{"b":[1,"}"]},"b":"\"","c":[],"a":null}`)
+	f.Add(` {"\u0061":"\ud800"} `)
+	f.Fuzz(func(t *testing.T, text string) {
+		got := map[string]json.RawMessage{}
+		for name, value := range Members([]byte(text)) { // ends, whatever it is given
+			got[string(name)] = value
+		}
+		var want map[string]json.RawMessage
+		if !utf8.ValidString(text) || json.Unmarshal([]byte(text), &want) != nil {
+			return
+		}
+		if len(got) != len(want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+		for name, value := range want {
+			if string(got[name]) != string(value) {
+				t.Errorf("%q of %q: %q, want %q", name, text, got[name], value)
+			}
+			plain, ok := Text(value)
+			var s string
+			if json.Unmarshal(value, &s) == nil && value[0] == '"' != ok || ok && plain != s {
+				t.Errorf("%q: %q, %v, want %q", value, plain, ok, s)
+			}
+		}
+	})
 }
 
 func FuzzMember(f *testing.F) {

@@ -41,7 +41,7 @@ func Valid(text []byte) bool {
 		case state == nextSeparator:
 			return false
 		case state == nextName || state == nextMember:
-			if i = behindString(text, i); i < 0 {
+			if i = StringEnd(text, i); i < 0 {
 				return false
 			}
 			if i = behindSpace(text, i); i == len(text) || text[i] != ':' {
@@ -83,7 +83,7 @@ func behindScalar(text []byte, i int) int {
 	word := ""
 	switch text[i] {
 	case '"':
-		return behindString(text, i)
+		return StringEnd(text, i)
 	case 't':
 		word = "true"
 	case 'f':
@@ -99,8 +99,8 @@ func behindScalar(text []byte, i int) int {
 	return i + len(word)
 }
 
-// behindString returns where the string that begins at i ends, behind its quote; -1 when there is none.
-func behindString(text []byte, i int) int {
+// StringEnd returns where the string that begins at i ends, behind its quote; -1 when there is none.
+func StringEnd(text []byte, i int) int {
 	if i == len(text) || text[i] != '"' {
 		return -1
 	}

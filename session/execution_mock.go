@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,29 +24,33 @@ type mockConfig struct {
 	steps           []map[string]json.RawMessage
 }
 
+// readMockConfig reads them as they stand: a mock that is asked for nothing special costs no decoding. raw is an object of valid JSON.
 func readMockConfig(raw json.RawMessage) mockConfig {
-	var m map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &m)
-	c := mockConfig{prefix: "Echo: ", delay: 2 * time.Millisecond}
-	get := func(name string, to any) bool {
-		return len(m[name]) > 0 && string(m[name]) != "null" && json.Unmarshal(m[name], to) == nil
+	usual := mockConfig{prefix: "Echo: ", delay: 2 * time.Millisecond}
+	c := usual
+	for name, v := range protocol.Members(raw) {
+		switch string(name) {
+		case "prefix":
+			c.prefix = usual.prefix
+			if text, ok := protocol.Text(v); ok {
+				c.prefix = text
+			}
+		case "delayMs":
+			c.delay = usual.delay
+			if ms, err := strconv.ParseFloat(string(v), 64); err == nil && ms >= 0 {
+				c.delay = time.Duration(min(ms, 1e9) * float64(time.Millisecond))
+			}
+		case "requireApproval":
+			c.approval = string(v) == "true"
+		case "requestInput":
+			c.input = string(v) == "true"
+		case "artifactName":
+			c.artifact, _ = protocol.Text(v)
+		case "steps":
+			c.steps = nil
+			_ = json.Unmarshal(v, &c.steps)
+		}
 	}
-	var s string
-	if get("prefix", &s) {
-		c.prefix = s
-	}
-	var ms float64
-	if get("delayMs", &ms) && ms >= 0 {
-		c.delay = time.Duration(min(ms, 1e9) * float64(time.Millisecond))
-	}
-	var b bool
-	c.approval = get("requireApproval", &b) && b
-	b = false
-	c.input = get("requestInput", &b) && b
-	if s = ""; get("artifactName", &s) {
-		c.artifact = s
-	}
-	get("steps", &c.steps)
 	return c
 }
 

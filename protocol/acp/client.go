@@ -15,7 +15,7 @@ type FileRequest struct {
 
 // ReadFileText reads the answer to fs/read_text_file.
 func ReadFileText(result json.RawMessage) (string, bool) {
-	return text(ReadParams(object(result))["content"])
+	return protocol.Text(ReadParams(object(result))["content"])
 }
 
 // TerminalRequest are the params of terminal/create.
@@ -36,14 +36,14 @@ type TerminalNamed struct {
 
 // ReadTerminalID reads the answer to terminal/create; "" where it names none.
 func ReadTerminalID(result json.RawMessage) string {
-	id, _ := text(ReadParams(object(result))["terminalId"])
+	id, _ := protocol.Text(ReadParams(object(result))["terminalId"])
 	return id
 }
 
 // ReadTerminalOutput reads the answer to terminal/output.
 func ReadTerminalOutput(result json.RawMessage) (output string, truncated bool) {
 	p := ReadParams(object(result))
-	output, _ = text(p["output"])
+	output, _ = protocol.Text(p["output"])
 	return output, isTrue(p["truncated"])
 }
 
@@ -53,7 +53,7 @@ func ReadTerminalExit(result json.RawMessage) (code int, signal string) {
 	if p["exitCode"] == nil || json.Unmarshal(p["exitCode"], &code) != nil {
 		code = -1
 	}
-	signal, _ = text(p["signal"])
+	signal, _ = protocol.Text(p["signal"])
 	return code, signal
 }
 

@@ -53,18 +53,18 @@ func ReadBlocks(p Params) ([]Block, error) {
 func readBlock(row json.RawMessage) (Block, *protocol.Error) {
 	p := ReadParams(object(row))
 	b := Block{Raw: row}
-	b.Type, _ = text(p["type"])
-	b.MIME, _ = text(p["mimeType"])
-	b.URI, _ = text(p["uri"])
+	b.Type, _ = protocol.Text(p["type"])
+	b.MIME, _ = protocol.Text(p["mimeType"])
+	b.URI, _ = protocol.Text(p["uri"])
 	switch b.Type {
 	case "text":
-		s, ok := text(p["text"])
+		s, ok := protocol.Text(p["text"])
 		if !ok {
 			return b, Bad("text must be a string.")
 		}
 		b.Text = s
 	case "resource_link":
-		b.Name, _ = text(p["name"])
+		b.Name, _ = protocol.Text(p["name"])
 		if b.URI == "" {
 			return b, Bad("a resource_link needs a uri.")
 		}
@@ -81,9 +81,9 @@ func readBlock(row json.RawMessage) (Block, *protocol.Error) {
 	case "resource":
 		r := ReadParams(object(p["resource"]))
 		b.Resource = &Resource{}
-		b.Resource.URI, _ = text(r["uri"])
-		b.Resource.MIME, _ = text(r["mimeType"])
-		if s, ok := text(r["text"]); ok {
+		b.Resource.URI, _ = protocol.Text(r["uri"])
+		b.Resource.MIME, _ = protocol.Text(r["mimeType"])
+		if s, ok := protocol.Text(r["text"]); ok {
 			b.Resource.Text = &s
 		} else if data, ok := decode64(r["blob"]); ok {
 			b.Resource.Blob = data
@@ -97,7 +97,7 @@ func readBlock(row json.RawMessage) (Block, *protocol.Error) {
 }
 
 func decode64(v json.RawMessage) ([]byte, bool) {
-	s, ok := text(v)
+	s, ok := protocol.Text(v)
 	if !ok {
 		return nil, false
 	}

@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 
@@ -15,10 +14,10 @@ var ErrIgnored = errors.New("line needs no answer")
 // sent; member names are exact and the last of duplicates wins. The error is a *Refusal by the first check that fails, or ErrIgnored
 // (docs/protocol/acp.md section 6, J1 to J7). Whether the method is known, and what depends on the connection, is the caller's to check.
 func Decode(line []byte) (protocol.Request, error) {
-	if !json.Valid(line) {
+	if !protocol.Valid(line) {
 		return protocol.Request{}, refuse(nil, protocol.ParseError, "The line is not valid JSON.")
 	}
-	if first := bytes.TrimLeft(line, " \t\r\n"); first[0] != '{' {
+	if !protocol.IsObject(line) {
 		return protocol.Request{}, refuse(nil, BadMessage, "A message is a JSON object; batches are not supported.")
 	}
 	var m map[string]json.RawMessage
@@ -26,7 +25,7 @@ func Decode(line []byte) (protocol.Request, error) {
 		return protocol.Request{}, refuse(nil, protocol.ParseError, "The line is not valid JSON.")
 	}
 	id, hasID := m["id"]
-	version, _ := text(m["jsonrpc"])
+	version, _ := protocol.Text(m["jsonrpc"])
 	if m["method"] == nil && (m["result"] != nil || m["error"] != nil) { // an answer is never answered, not even a wrong one
 		if version != "2.0" || !scalar(id) {
 			return protocol.Request{}, ErrIgnored
@@ -39,7 +38,7 @@ func Decode(line []byte) (protocol.Request, error) {
 	if hasID && !scalar(id) {
 		return protocol.Request{}, refuse(nil, BadMessage, "The id of a request is a string or a number.")
 	}
-	method, ok := text(m["method"])
+	method, ok := protocol.Text(m["method"])
 	if !ok || method == "" {
 		return protocol.Request{}, refuse(echo(id), BadMessage, "The member method must be a string.")
 	}
@@ -69,14 +68,6 @@ func echo(id json.RawMessage) json.RawMessage {
 }
 
 func isNull(v json.RawMessage) bool { return len(v) == 0 || v[0] == 'n' }
-
-// text decodes a JSON string; ok is false for any other value.
-func text(j json.RawMessage) (s string, ok bool) {
-	if len(j) == 0 || j[0] != '"' {
-		return "", false
-	}
-	return s, json.Unmarshal(j, &s) == nil
-}
 
 func answer(id, result, fault json.RawMessage) *protocol.Answer {
 	a := &protocol.Answer{ID: id}

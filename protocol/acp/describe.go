@@ -121,7 +121,7 @@ func resultText(result string) string {
 	if !o.OK && o.Error != "" {
 		return o.Error
 	}
-	if s, ok := text(o.Data); ok {
+	if s, ok := protocol.Text(o.Data); ok {
 		return s
 	}
 	var d struct {

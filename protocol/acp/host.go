@@ -165,7 +165,7 @@ func (s HostSession) Option(category string) *HostOption {
 func ReadHostSession(result json.RawMessage, id string) (HostSession, error) {
 	s := HostSession{ID: id}
 	p := ReadParams(object(result))
-	if found, ok := text(p["sessionId"]); ok && found != "" && id == "" {
+	if found, ok := protocol.Text(p["sessionId"]); ok && found != "" && id == "" {
 		s.ID = found
 	}
 	if s.ID == "" {
@@ -173,7 +173,7 @@ func ReadHostSession(result json.RawMessage, id string) (HostSession, error) {
 	}
 	s.Options = ReadHostOptions(p["configOptions"])
 	modes := ReadParams(object(p["modes"]))
-	s.Mode, _ = text(modes["currentModeId"])
+	s.Mode, _ = protocol.Text(modes["currentModeId"])
 	var list []struct {
 		ID string `json:"id"`
 	}
@@ -195,10 +195,10 @@ func ReadHostOptions(raw json.RawMessage) []HostOption {
 	for _, row := range rows {
 		p := ReadParams(object(row))
 		var o HostOption
-		o.ID, _ = text(p["id"])
-		o.Category, _ = text(p["category"])
-		o.Current, _ = text(p["currentValue"])
-		if kind, _ := text(p["type"]); kind != "select" || o.ID == "" {
+		o.ID, _ = protocol.Text(p["id"])
+		o.Category, _ = protocol.Text(p["category"])
+		o.Current, _ = protocol.Text(p["currentValue"])
+		if kind, _ := protocol.Text(p["type"]); kind != "select" || o.ID == "" {
 			continue
 		}
 		o.Values = readValues(p["options"])
@@ -441,7 +441,7 @@ func ReadHostStop(result json.RawMessage) (s HostStop) {
 
 // HostQueued reads an agent's answer to a steering: its id of the input, "" where it names none.
 func HostQueued(result json.RawMessage) string {
-	id, _ := text(ReadParams(object(result))["inputId"])
+	id, _ := protocol.Text(ReadParams(object(result))["inputId"])
 	return id
 }
 

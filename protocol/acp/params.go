@@ -33,7 +33,7 @@ func ReadParams(raw json.RawMessage) Params {
 
 // Text reads a string that must be there.
 func (p Params) Text(name string) (string, error) {
-	s, ok := text(p[name])
+	s, ok := protocol.Text(p[name])
 	if !ok {
 		return "", Bad("%s must be a string.", name)
 	}
@@ -52,7 +52,7 @@ func (p Params) Meta(key string) (string, error) {
 	if v == nil {
 		return "", nil
 	}
-	s, ok := text(v)
+	s, ok := protocol.Text(v)
 	if !ok || s == "" {
 		return "", Bad("_meta %s must be a string, and not empty.", key)
 	}
@@ -91,8 +91,8 @@ func ReadInitialize(p Params) (InitializeParams, error) {
 	in.Capabilities.Notices, in.Capabilities.Compaction = object(s["notices"]) != nil, object(s["compaction"]) != nil
 	in.Capabilities.TerminalLogin = isTrue(ReadParams(object(caps["auth"]))["terminal"])
 	info := ReadParams(object(p["clientInfo"]))
-	name, _ := text(info["name"])
-	version, _ := text(info["version"])
+	name, _ := protocol.Text(info["name"])
+	version, _ := protocol.Text(info["version"])
 	in.Client = protocol.Prefix(name+" "+version, 100)
 	return in, nil
 }
@@ -178,11 +178,11 @@ func ReadReplayFrom(p Params) (*protocol.Seq, error) {
 		return nil, nil
 	}
 	from := ReadParams(object(p["replayFrom"]))
-	switch kind, _ := text(from["type"]); kind {
+	switch kind, _ := protocol.Text(from["type"]); kind {
 	case "start":
 		return new(protocol.Seq), nil
 	case "_rind_cursor":
-		at, _ := text(from["cursor"])
+		at, _ := protocol.Text(from["cursor"])
 		seq, err := ParseCursor(at)
 		if err != nil || seq < 1 {
 			return nil, Bad("replayFrom.cursor is not one of ours.")
@@ -207,7 +207,7 @@ func readServers(raw json.RawMessage) ([]Server, error) {
 		p := ReadParams(object(row))
 		s := Server{Type: "stdio"}
 		if p["type"] != nil {
-			s.Type, _ = text(p["type"])
+			s.Type, _ = protocol.Text(p["type"])
 		}
 		var err error
 		if s.Name, err = p.Text("name"); err != nil {
@@ -251,7 +251,7 @@ func ReadSetOption(p Params) (o SetOption, err error) {
 	if o.ID, err = p.Text("configId"); err != nil {
 		return o, err
 	}
-	if kind, ok := text(p["type"]); ok && kind == "boolean" {
+	if kind, ok := protocol.Text(p["type"]); ok && kind == "boolean" {
 		return o, Bad("There is no boolean option.")
 	}
 	o.Value, err = p.Text("value")

@@ -168,11 +168,11 @@ type PermissionOption struct {
 // ReadPermission reads the answer to session/request_permission: the option chosen, or cancelled. ok is false where it says neither.
 func ReadPermission(result json.RawMessage) (option string, cancelled, ok bool) {
 	o := ReadParams(object(ReadParams(object(result))["outcome"]))
-	switch outcome, _ := text(o["outcome"]); outcome {
+	switch outcome, _ := protocol.Text(o["outcome"]); outcome {
 	case "cancelled":
 		return "", true, true
 	case "selected":
-		option, ok = text(o["optionId"])
+		option, ok = protocol.Text(o["optionId"])
 	}
 	return option, false, ok
 }
@@ -230,13 +230,13 @@ func QuestionForm(id protocol.SessionID, callID, question string, choices []prot
 // ReadForm reads the answer to elicitation/create: what was said, or "" where it was declined.
 func ReadForm(result json.RawMessage) string {
 	p := ReadParams(object(result))
-	if action, _ := text(p["action"]); action != "accept" {
+	if action, _ := protocol.Text(p["action"]); action != "accept" {
 		return ""
 	}
 	c := ReadParams(object(p["content"]))
-	if own, ok := text(c["text"]); ok && own != "" {
+	if own, ok := protocol.Text(c["text"]); ok && own != "" {
 		return own
 	}
-	choice, _ := text(c["choice"])
+	choice, _ := protocol.Text(c["choice"])
 	return choice
 }

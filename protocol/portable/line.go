@@ -145,18 +145,5 @@ func deltaText(e *protocol.Entry) (json.RawMessage, bool) {
 		return nil, false
 	}
 	text := e.Event[i+len(member)-1 : len(e.Event)-1]
-	return text, endOf(text) == len(text)
-}
-
-// endOf returns where the JSON string that b begins with ends; 0 when it does not.
-func endOf(b []byte) int {
-	for i := 1; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-	return 0
+	return text, protocol.StringEnd(text, 0) == len(text)
 }

@@ -72,7 +72,7 @@ func (m members) names(name string) ([]string, bool) {
 	}
 	out := make([]string, 0, len(items))
 	for _, it := range items {
-		s, ok := str(it)
+		s, ok := protocol.Text(it)
 		if !ok || s == "" {
 			return nil, false
 		}
@@ -171,7 +171,7 @@ func (r *ActionResponse) Choice() (text string) {
 	if r.Value == nil {
 		return ""
 	}
-	if s, ok := str(r.Value); ok {
+	if s, ok := protocol.Text(r.Value); ok {
 		return s
 	}
 	if m, ok := object(r.Value); ok {
@@ -186,7 +186,7 @@ func (r *ActionResponse) Words() string {
 	if r.Approved != nil && !*r.Approved || r.Value == nil {
 		return ""
 	}
-	s, _ := str(r.Value)
+	s, _ := protocol.Text(r.Value)
 	return s
 }
 

@@ -29,7 +29,7 @@ func Text(body []byte) (json.RawMessage, error) {
 	if protocol.Deeper(body, MaxDepth) {
 		return nil, errTooDeep
 	}
-	if !utf8.Valid(body) || !json.Valid(body) || !sound(body) {
+	if !utf8.Valid(body) || !protocol.Valid(body) || !sound(body) {
 		return nil, errBadJSON
 	}
 	return body, nil
@@ -105,34 +105,19 @@ type members map[string]json.RawMessage
 
 // object reads an object; false for any other value. text is valid JSON.
 func object(text json.RawMessage) (members, bool) {
-	if !isObject(text) {
+	if !protocol.IsObject(text) {
 		return nil, false
 	}
 	m := members{}
-	return m, json.Unmarshal(text, &m) == nil
-}
-
-func isObject(text json.RawMessage) bool {
-	t := bytes.TrimLeft(text, " \t\r\n")
-	return len(t) > 0 && t[0] == '{'
+	for name, value := range protocol.Members(text) {
+		m[string(name)] = value
+	}
+	return m, true
 }
 
 // text reads a string member; null and other types are false.
 func (m members) text(name string) (string, bool) {
-	raw, ok := m[name]
-	if !ok {
-		return "", false
-	}
-	return str(raw)
-}
-
-func str(raw json.RawMessage) (string, bool) {
-	t := bytes.TrimLeft(raw, " \t\r\n")
-	if len(t) == 0 || t[0] != '"' {
-		return "", false
-	}
-	var s string
-	return s, json.Unmarshal(t, &s) == nil
+	return protocol.Text(m[name])
 }
 
 // object reads an optional object member, without white space but otherwise as written; "{}" where it is absent.
@@ -141,7 +126,7 @@ func (m members) object(name string) (json.RawMessage, bool) {
 	if !ok {
 		return json.RawMessage("{}"), true
 	}
-	if !isObject(raw) {
+	if !protocol.IsObject(raw) {
 		return nil, false
 	}
 	return compact(raw), true

@@ -26,7 +26,7 @@ type envelope struct {
 
 // read takes the members of a valid object: exact names, the last of duplicates wins, unknown ones are ignored.
 func (m *envelope) read(obj []byte, env Envelope) {
-	each(obj, func(name []byte, v json.RawMessage) {
+	for name, v := range protocol.Members(obj) {
 		switch string(name) {
 		case "kind":
 			m.kind = v
@@ -49,17 +49,17 @@ func (m *envelope) read(obj []byte, env Envelope) {
 		case "error":
 			m.err = v
 		}
-	})
+	}
 }
 
 // Decode reads one frame, which must be valid UTF-8 and of bounded depth; it is not kept. The request has its id and params as they were
 // sent, or is an Answer to a call of ours. The error is a *Refusal, by the first check of docs/protocol/rind-v2.md section 2 that fails, or
 // ErrIgnored. Duplicate ids, unknown methods and all that depends on the connection's state are the caller's to check.
 func Decode(env Envelope, frame []byte) (protocol.Request, error) {
-	if !json.Valid(frame) {
+	if !protocol.Valid(frame) {
 		return protocol.Request{}, FrameFault(TextNotJSON)
 	}
-	if first := frame[skipSpace(frame, 0)]; first != '{' {
+	if !protocol.IsObject(frame) {
 		if env == JSONRPC {
 			return protocol.Request{}, invalid(nil, TextNotObject) // a batch, or a value that is no message: -32600
 		}
@@ -74,7 +74,7 @@ func Decode(env Envelope, frame []byte) (protocol.Request, error) {
 }
 
 func (m *envelope) rind() (protocol.Request, error) {
-	if kind, ok := text(m.kind); !ok || kind != "request" {
+	if kind, ok := protocol.Text(m.kind); !ok || kind != "request" {
 		return protocol.Request{}, invalid(m.id, TextKind)
 	}
 	switch {
@@ -83,7 +83,7 @@ func (m *envelope) rind() (protocol.Request, error) {
 	case m.id[0] == '{', m.id[0] == '[':
 		return protocol.Request{}, invalid(m.id, TextIDType)
 	case m.id[0] == '"':
-		if s, _ := text(m.id); strings.TrimSpace(s) == "" {
+		if s, _ := protocol.Text(m.id); strings.TrimSpace(s) == "" {
 			return protocol.Request{}, invalid(m.id, TextIDEmpty)
 		}
 	}
@@ -99,7 +99,7 @@ func (m *envelope) rind() (protocol.Request, error) {
 }
 
 func (m *envelope) rpc() (protocol.Request, error) {
-	version, ok := text(m.version)
+	version, ok := protocol.Text(m.version)
 	current := ok && version == "2.0"
 	if m.method == nil && (m.result != nil || m.err != nil) { // an answer is never answered, not even a wrong one
 		if !current || !scalar(m.id) {
@@ -127,11 +127,13 @@ func (m *envelope) rpc() (protocol.Request, error) {
 }
 
 // scalar reports whether an id is one that JSON-RPC can echo.
-func scalar(id json.RawMessage) bool { return isNumber(id) || len(id) > 0 && id[0] == '"' }
+func scalar(id json.RawMessage) bool {
+	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
+}
 
 // request checks method and params.
 func (m *envelope) request(id json.RawMessage) (protocol.Request, error) {
-	method, ok := text(m.method)
+	method, ok := protocol.Text(m.method)
 	if !ok || strings.TrimSpace(method) == "" {
 		return protocol.Request{}, invalid(id, TextMethodRequired)
 	}
@@ -155,29 +157,24 @@ func (m *envelope) answer() *protocol.Answer {
 	if m.err[0] != '{' {
 		return a
 	}
-	each(m.err, func(name []byte, v json.RawMessage) {
+	for name, v := range protocol.Members(m.err) {
 		switch string(name) {
 		case "message":
-			if s, ok := text(v); ok && s != "" {
+			if s, ok := protocol.Text(v); ok && s != "" {
 				a.Err.Message = s
 			}
 		case "data":
-			if v[0] != '{' {
-				return
+			if kind, ok := protocol.Text(protocol.Member(v, "type")); ok && known(protocol.ErrorKind(kind)) {
+				a.Err.Kind = protocol.ErrorKind(kind)
 			}
-			each(v, func(name []byte, v json.RawMessage) {
-				if kind, ok := text(v); ok && string(name) == "type" && known(protocol.ErrorKind(kind)) {
-					a.Err.Kind = protocol.ErrorKind(kind)
-				}
-			})
 		}
-	})
+	}
 	return a
 }
 
 // SniffEnvelope says which envelope a connection speaks by its first frame: an object with a member jsonrpc is JSON-RPC.
 func SniffEnvelope(frame []byte) Envelope {
-	if !json.Valid(frame) || frame[skipSpace(frame, 0)] != '{' {
+	if !protocol.Valid(frame) || !protocol.IsObject(frame) {
 		return Rind
 	}
 	var m envelope

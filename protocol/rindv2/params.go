@@ -18,11 +18,11 @@ func ReadParams(raw json.RawMessage) Params {
 		return Params{}
 	}
 	m := Params{}
-	each(raw, func(name []byte, v json.RawMessage) {
+	for name, v := range protocol.Members(raw) {
 		if m[string(name)] = v; v[0] == 'n' {
 			delete(m, string(name))
 		}
-	})
+	}
 	return m
 }
 
@@ -34,12 +34,12 @@ func (p Params) Text(name string) (s string, ok bool) {
 	if !p.Has(name) {
 		return "", true
 	}
-	return text(p[name])
+	return protocol.Text(p[name])
 }
 
 // Name is a string member that must be there, not blank, and is trimmed; ok is false otherwise.
 func (p Params) Name(name string) (s string, ok bool) {
-	s, ok = text(p[name])
+	s, ok = protocol.Text(p[name])
 	s = strings.TrimSpace(s)
 	return s, ok && s != ""
 }
@@ -84,7 +84,7 @@ func (p Params) Texts(name string) (list []string, ok bool) {
 	}
 	list = make([]string, len(raw))
 	for i, r := range raw {
-		if list[i], ok = text(r); !ok {
+		if list[i], ok = protocol.Text(r); !ok {
 			return nil, false
 		}
 	}
@@ -128,7 +128,7 @@ func (p Params) fill(fields ...field) error {
 
 // need is a string member that must be there and not blank, else the error is bad.
 func (p Params) need(name, bad string) (string, error) {
-	s, ok := text(p[name])
+	s, ok := protocol.Text(p[name])
 	if !ok || strings.TrimSpace(s) == "" {
 		return "", Bad("%s", bad)
 	}

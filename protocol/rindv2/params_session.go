@@ -30,7 +30,7 @@ func (t *Target) Read(p Params) error {
 }
 
 func (t *Target) must(p Params) error {
-	id, ok := text(p["session_id"])
+	id, ok := protocol.Text(p["session_id"])
 	switch {
 	case !ok || strings.TrimSpace(id) == "":
 		return SessionRequired()

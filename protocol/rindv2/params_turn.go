@@ -35,7 +35,7 @@ func (r *PromptParams) Read(p Params) error {
 	if !p.Has(name) {
 		name = "query"
 	}
-	input, _ := text(p[name])
+	input, _ := protocol.Text(p[name])
 	blank := strings.TrimSpace(input) == ""
 	r.Resume, r.GoalContinuation = p.Bool("resume"), p.Bool("goal_continuation")
 	switch {
@@ -59,7 +59,7 @@ func (r *PromptParams) Read(p Params) error {
 		r.CompletionScope = scope
 	}
 	if p.Has("idempotency_key") {
-		key, ok := text(p["idempotency_key"])
+		key, ok := protocol.Text(p["idempotency_key"])
 		if n := protocol.CharLen(key); !ok || n < 1 || n > 200 {
 			return Bad("idempotency_key must be a string of 1 to 200 characters.")
 		}
@@ -82,14 +82,14 @@ func (r *PromptParams) transient(p Params) error {
 			return bad
 		}
 		m := ReadParams(raw)
-		if role, ok := text(m["role"]); !ok || role != "system" {
+		if role, ok := protocol.Text(m["role"]); !ok || role != "system" {
 			continue
 		}
-		content, ok := text(m["content"])
+		content, ok := protocol.Text(m["content"])
 		if !ok {
 			return bad
 		}
-		kind, _ := text(m["_context_kind"])
+		kind, _ := protocol.Text(m["_context_kind"])
 		r.Transient = append(r.Transient, SystemMessage{"system", content, kind})
 	}
 	return nil
@@ -129,7 +129,7 @@ func (i *InputParams) Read(p Params) error {
 	if err := i.Target.Read(p); err != nil {
 		return err
 	}
-	i.Input, _ = text(p["input"])
+	i.Input, _ = protocol.Text(p["input"])
 	return p.fill(field{"turn_id", (*string)(&i.TurnID)})
 }
 
@@ -168,7 +168,7 @@ func (p Params) inputID(to *string) error {
 	if !p.Has("input_id") {
 		return nil
 	}
-	id, ok := text(p["input_id"])
+	id, ok := protocol.Text(p["input_id"])
 	switch {
 	case !ok:
 		return Bad("input_id must be a string.")
@@ -187,7 +187,7 @@ type CommandParams struct {
 
 // Read takes a command line.
 func (c *CommandParams) Read(p Params) error {
-	c.Input, _ = text(p["input"])
+	c.Input, _ = protocol.Text(p["input"])
 	return c.Target.Read(p)
 }
 
@@ -204,8 +204,8 @@ func (a *AnswerParams) Read(p Params) error {
 		return err
 	}
 	var ok bool
-	a.ToolCallID, ok = text(p["tool_call_id"])
-	answer, okAnswer := text(p["answer"])
+	a.ToolCallID, ok = protocol.Text(p["tool_call_id"])
+	answer, okAnswer := protocol.Text(p["answer"])
 	if !ok || strings.TrimSpace(a.ToolCallID) == "" || !okAnswer {
 		return Bad("rind/user-question/respond requires tool_call_id and answer.")
 	}

@@ -207,7 +207,7 @@ func (f *FileWriteParams) Read(p Params) error {
 	if err := f.FileParams.Read(p); err != nil {
 		return err
 	}
-	content, ok := text(p["content_base64"])
+	content, ok := protocol.Text(p["content_base64"])
 	switch {
 	case !ok:
 		return Bad("content_base64 is required.")

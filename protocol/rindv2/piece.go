@@ -37,7 +37,7 @@ func (p *piece) quick(e *protocol.Entry) bool {
 		return false
 	}
 	at += len(`xt":`)
-	p.text = json.RawMessage(e.Event[at:skipString(e.Event, at)])
+	p.text = json.RawMessage(e.Event[at:protocol.StringEnd(e.Event, at)])
 	of := e.More[len(`{"v":1,"m":"`):]
 	end := bytes.IndexByte(of, '"')
 	if end < 0 || bytes.IndexByte(of[:end], '\\') >= 0 {
@@ -59,7 +59,7 @@ func (p *piece) quick(e *protocol.Entry) bool {
 
 func (p *piece) walk(e *protocol.Entry) {
 	*p = piece{}
-	each(e.Event, func(name []byte, v json.RawMessage) {
+	for name, v := range protocol.Members(e.Event) {
 		switch string(name) {
 		case "text", "delta":
 			p.text = v
@@ -68,11 +68,11 @@ func (p *piece) walk(e *protocol.Entry) {
 		case "tool_name":
 			p.tool = plain(v)
 		}
-	})
+	}
 	if e.More == nil || e.Kind == protocol.KindToolInputDelta {
 		return
 	}
-	each(e.More, func(name []byte, v json.RawMessage) {
+	for name, v := range protocol.Members(e.More) {
 		switch string(name) {
 		case "m":
 			p.of = plain(v)
@@ -80,12 +80,12 @@ func (p *piece) walk(e *protocol.Entry) {
 			n, _ := integer(v)
 			p.offset = int(n)
 		}
-	})
+	}
 }
 
 // plain is the content of a JSON string, nil for any other value.
 func plain(v json.RawMessage) []byte {
-	s, ok := text(v)
+	s, ok := protocol.Text(v)
 	if !ok {
 		return nil
 	}

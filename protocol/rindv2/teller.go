@@ -150,7 +150,7 @@ func (t *Teller) news(e *protocol.Entry, p *piece) (fresh json.RawMessage, store
 		have.chars = end
 		return p.text, true
 	}
-	all, _ := text(p.text)
+	all, _ := protocol.Text(p.text)
 	rest := protocol.AppendString(nil, all[len(protocol.Prefix(all, have.chars-p.offset)):])
 	have.chars = end
 	return rest, false
@@ -182,22 +182,9 @@ func superseded(entries []protocol.Entry) bool {
 func subject(e *protocol.Entry) (id string) {
 	switch e.Kind {
 	case protocol.KindToolProgress:
-		each(e.Event, func(name []byte, v json.RawMessage) {
-			if string(name) == "tool_call_id" {
-				id, _ = text(v)
-			}
-		})
+		id, _ = protocol.Text(protocol.Member(e.Event, "tool_call_id"))
 	case protocol.KindTaskOutput:
-		each(e.Event, func(name []byte, v json.RawMessage) {
-			if string(name) != "task" || v[0] != '{' {
-				return
-			}
-			each(v, func(name []byte, v json.RawMessage) {
-				if string(name) == "task_id" {
-					id, _ = text(v)
-				}
-			})
-		})
+		id, _ = protocol.Text(protocol.Member(protocol.Member(e.Event, "task"), "task_id"))
 	}
 	return id
 }
@@ -235,7 +222,7 @@ func (t *Teller) retold(e *protocol.Entry, text json.RawMessage, stored bool) pr
 		return env
 	}
 	event := append(make(json.RawMessage, 0, len(e.Event)+len(text)), '{')
-	each(e.Event, func(name []byte, v json.RawMessage) {
+	for name, v := range protocol.Members(e.Event) {
 		if len(event) > 1 {
 			event = append(event, ',')
 		}
@@ -244,7 +231,7 @@ func (t *Teller) retold(e *protocol.Entry, text json.RawMessage, stored bool) pr
 			v = text
 		}
 		event = append(event, v...)
-	})
+	}
 	env.Event = append(event, '}')
 	return env
 }
@@ -252,14 +239,14 @@ func (t *Teller) retold(e *protocol.Entry, text json.RawMessage, stored bool) pr
 // tail tells what a message holds beyond what was told of it, in one piece, before the message: its whole text where it never had pieces.
 func (t *Teller) tail(dst []protocol.Envelope, e *protocol.Entry) []protocol.Envelope {
 	var content, message string
-	each(e.Event, func(name []byte, v json.RawMessage) {
+	for name, v := range protocol.Members(e.Event) {
 		switch string(name) {
 		case "content":
-			content, _ = text(v)
+			content, _ = protocol.Text(v)
 		case "message_id":
-			message, _ = text(v)
+			message, _ = protocol.Text(v)
 		}
-	})
+	}
 	from := 0
 	if have := t.of(e.Turn); have.message == message {
 		from = have.chars

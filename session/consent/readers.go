@@ -120,6 +120,7 @@ func reads(argv []word) bool {
 				continue
 			}
 			operands++
+			over = over || row.most > 0 // xxd takes what comes behind one for another, whatever it looks like; so do all but GNU's programs
 		case t == "--":
 			over = true
 		case row.text == -1 && row.no == nil && row.only == nil: // text that looks like a flag

@@ -170,3 +170,17 @@ func ShortenIdle(d time.Duration) (restore func()) {
 	readerIdle = d
 	return func() { readerIdle = was }
 }
+
+// Pause lets the writer do nothing until resume is called: what is handed over meanwhile is written together.
+func (s *Store) Pause(ctx context.Context) (resume func()) {
+	began, end := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.alone(ctx, func(*writer) error {
+			close(began)
+			<-end
+			return nil
+		})
+	}()
+	<-began
+	return func() { close(end) }
+}

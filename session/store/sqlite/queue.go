@@ -320,19 +320,24 @@ func (w *writer) count() error {
 	return err
 }
 
-// streak is how many ops from the first on append streamed text behind each other: they are written as one batch.
+// streak is how many ops from the first on append to one session behind each other: they are written as one batch. What gives the lease back, and
+// what is counted into the usage, ends one.
 func streak(ops []*op) int {
 	n := 1
-	for n < len(ops) && text(ops[n-1]) && text(ops[n]) && ops[n].lease == ops[n-1].lease && ops[n].batch.Entries[0].Seq == ops[n-1].last()+1 {
+	for n < len(ops) && ops[n-1].goesOn() && ops[n].follows(ops[n-1]) {
 		n++
 	}
 	return n
 }
 
-// text reports whether an op appends entries and does nothing beside.
-func text(o *op) bool {
+func (o *op) goesOn() bool {
 	b := o.batch
-	return b != nil && len(b.Entries) > 0 && b.Row == nil && len(b.Keys) == 0 && !b.Retake && !b.Release
+	return b != nil && len(b.Entries) > 0 && !b.Release && (b.Row == nil || b.Row.Usage == nil)
+}
+
+func (o *op) follows(before *op) bool {
+	b := o.batch
+	return b != nil && len(b.Entries) > 0 && o.lease == before.lease && b.Entries[0].Seq == before.last()+1
 }
 
 func (o *op) last() session.Seq { return o.batch.Entries[len(o.batch.Entries)-1].Seq }
@@ -349,7 +354,8 @@ func (w *writer) apply(ops []*op) error {
 	case o.do != nil:
 		err = o.do(w)
 	case len(ops) > 1:
-		err = w.append(o.lease, joined(ops))
+		err = w.append(o.lease, w.joined(ops))
+		clear(w.streak) // it keeps nobody's entries
 	default:
 		err = w.append(o.lease, o.batch)
 	}
@@ -369,14 +375,35 @@ func (w *writer) apply(ops []*op) error {
 	return nil
 }
 
-// joined is the batch of a streak.
-func joined(ops []*op) *session.Batch {
-	var b session.Batch
+// joined is the batch of a streak: all entries and keys, and the newest row, which replaces those before it. It is good until the next.
+func (w *writer) joined(ops []*op) *session.Batch {
+	last := ops[len(ops)-1].batch
+	b := session.Batch{Entries: w.streak[:0], Retake: ops[0].batch.Retake, Release: last.Release}
 	for _, o := range ops {
 		o.err = nil
 		b.Entries = append(b.Entries, o.batch.Entries...)
+		b.Keys = append(b.Keys, o.batch.Keys...)
+		b.Row = over(b.Row, o.batch.Row)
 	}
+	w.streak = b.Entries
 	return &b
+}
+
+// over is what a row becomes behind the one before it: snapshots stay where no newer one comes, and without a row it is active now.
+func over(before, row *session.Row) *session.Row {
+	if before == nil {
+		return row
+	}
+	r := *before
+	if row == nil {
+		r.Activity = time.Time{}
+		return &r
+	}
+	r = *row
+	if r.Fold == nil {
+		r.Fold, r.FoldSeq = before.Fold, before.FoldSeq
+	}
+	return &r
 }
 
 // keepCursors remembers the newest cursors before rows that hold them are deleted.

@@ -16,11 +16,12 @@ type writer struct {
 	ids         map[session.SessionID]int64
 	turns       map[session.TurnID]int64
 	nextID      int64
-	touched     int64     // the order of activity is a counter, so that lists do not depend on a clock
-	counted     bool      // the two above are those of the file, if nobody else has written
-	seen        int64     // version of the file then
-	dirty       bool      // the WAL may hold something
-	bounded     time.Time // when its size was last looked at
+	touched     int64           // the order of activity is a counter, so that lists do not depend on a clock
+	counted     bool            // the two above are those of the file, if nobody else has written
+	seen        int64           // version of the file then
+	dirty       bool            // the WAL may hold something
+	bounded     time.Time       // when its size was last looked at
+	streak      []session.Entry // room for those of a joined batch
 
 	updates [withRow | withFold | withRelease | withRetake + 1]string // statements by shapeOf
 }

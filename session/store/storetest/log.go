@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -58,31 +56,6 @@ func appended(t *testing.T, open Opener) {
 	wantErr(t, "second create", s.Create(ctx, session.Meta{ID: id, ConversationID: "x"}), session.ErrExists)
 }
 
-func views(t *testing.T, open Opener) {
-	s := open(t, "a")
-	l := Create(t, s, id)
-	bodies := []protocol.Body{
-		&protocol.UserMessage{}, &protocol.TurnStarted{}, &protocol.AssistantDelta{Text: "x"}, &protocol.TokenStatsUpdated{}, &protocol.TaskUpdated{Task: json.RawMessage(`{}`)},
-		&protocol.ToolCallStarted{}, &protocol.TurnCompleted{},
-	}
-	var es []session.Entry
-	for i, b := range bodies {
-		es = append(es, Entry(session.Seq(i+1), turnID(1), b))
-	}
-	must(t, Append(s, l, session.Batch{Entries: es}))
-	for v, want := range map[protocol.View][]session.Seq{
-		protocol.ViewAll: {1, 2, 3, 4, 5, 6, 7}, protocol.ViewFacts: {1, 2, 5, 6, 7}, protocol.ViewDurable: {2, 7}, protocol.ViewTasks: {5},
-	} {
-		var got []session.Seq
-		for _, e := range read(t, s, v) {
-			got = append(got, e.Seq)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("view %d: got %v, want %v", v, got, want)
-		}
-	}
-}
-
 func note(seq session.Seq) session.Batch {
 	return session.Batch{Entries: []session.Entry{Entry(seq, turnID(1), &protocol.AssistantDelta{Text: "x"})}}
 }
@@ -106,48 +79,6 @@ func gaps(t *testing.T, open Opener) {
 	if n := len(read(t, s, protocol.ViewAll)); n != 3 {
 		t.Errorf("%d entries, want 3", n)
 	}
-}
-
-func portable(t *testing.T, open Opener) {
-	s := open(t, "a")
-	l := Create(t, s, id)
-	var es []session.Entry
-	next := int64(1)
-	for i, count := range []int{1, 0, 2, 1, 0, 2} {
-		e := Entry(session.Seq(i+1), turnID(1), &protocol.AssistantDelta{Text: strings.Repeat("x", 1+i*9000)})
-		e.PortableFirst, e.PortableCount = next, count
-		next += int64(count)
-		es = append(es, e)
-	}
-	must(t, Append(s, l, session.Batch{Entries: es}))
-	for after, want := range map[int64][]session.Seq{0: {1, 3, 4, 6}, 1: {3, 4, 6}, 2: {3, 4, 6}, 3: {4, 6}, 5: {6}, 6: nil} {
-		got, err := s.ReadTurn(ctx, turnID(1), after, 100, nil)
-		must(t, err)
-		var seqs []session.Seq
-		for _, e := range got {
-			seqs = append(seqs, e.Seq)
-		}
-		if !slices.Equal(seqs, want) {
-			t.Errorf("after %d: %v, want %v", after, seqs, want)
-		}
-	}
-	var into session.Page // is read into again and again, and gives the same
-	for range 3 {
-		for after := range int64(7) {
-			want, err := s.ReadTurn(ctx, turnID(1), after, 2, nil)
-			must(t, err)
-			got, err := s.ReadTurn(ctx, turnID(1), after, 2, &into)
-			must(t, err)
-			if !slices.EqualFunc(want, got, func(a, b session.Entry) bool { return reflect.DeepEqual(a, b) }) {
-				t.Errorf("after %d: %v, into a page that was used: %v", after, want, got)
-			}
-		}
-	}
-	if sid, err := s.TurnSession(ctx, turnID(1)); err != nil || sid != id {
-		t.Errorf("session of the turn: %v, %v", sid, err)
-	}
-	_, err := s.ReadTurn(ctx, turnID(9), 0, 1, nil)
-	wantErr(t, "unknown turn", err, session.ErrNotFound)
 }
 
 func folds(t *testing.T, open Opener) {
@@ -191,81 +122,6 @@ func closes(t *testing.T, open Opener) {
 	wantErr(t, "append after close", Append(s, l, note(n+1)), session.ErrClosed)
 	if es := read(t, open(t, "b"), protocol.ViewAll); len(es) != n {
 		t.Errorf("%d entries after close", len(es))
-	}
-}
-
-func pages(t *testing.T, open Opener) {
-	s := open(t, "a")
-	l := Create(t, s, id)
-	var es []session.Entry
-	for i := range 40 {
-		var b protocol.Body = &protocol.AssistantDelta{Text: "x"}
-		if i%4 == 0 {
-			b = &protocol.AssistantMessageCompleted{Content: "x"}
-		}
-		es = append(es, Entry(session.Seq(i+1), turnID(1), b))
-	}
-	must(t, Append(s, l, session.Batch{Entries: es}))
-	for _, v := range []protocol.View{protocol.ViewAll, protocol.ViewFacts, protocol.ViewDurable, protocol.ViewTasks} {
-		var want []session.Seq
-		for i := range es {
-			if es[i].In(v) {
-				want = append(want, es[i].Seq)
-			}
-		}
-		for _, limit := range []int{1, 3, 10, 100} {
-			var forth, back []session.Seq
-			for at := session.Seq(0); ; {
-				page, err := s.Read(ctx, id, at, limit, v)
-				must(t, err)
-				if len(page) > limit {
-					t.Fatalf("%d entries, the limit was %d", len(page), limit)
-				}
-				if len(page) == 0 {
-					break
-				}
-				forth, at = append(forth, seqs(page)...), page[len(page)-1].Seq
-			}
-			for at := session.Seq(0); ; {
-				page, err := s.ReadBack(ctx, id, at, limit, v)
-				must(t, err)
-				if len(page) == 0 || len(back) > 40 {
-					break
-				}
-				back, at = append(back, seqs(page)...), page[len(page)-1].Seq
-			}
-			slices.Reverse(back)
-			if !slices.Equal(forth, want) || !slices.Equal(back, want) {
-				t.Errorf("view %d in pages of %d: forth %v, back %v, want %v", v, limit, forth, back, want)
-			}
-		}
-	}
-	if page, err := s.Read(ctx, id, 40, 10, protocol.ViewAll); err != nil || len(page) != 0 {
-		t.Errorf("behind the head: %v, %v", page, err)
-	}
-}
-
-func seqs(es []session.Entry) []session.Seq {
-	out := make([]session.Seq, 0, len(es))
-	for i := range es {
-		out = append(out, es[i].Seq)
-	}
-	return out
-}
-
-func newer(t *testing.T, open Opener) {
-	s := open(t, "a")
-	l := Create(t, s, id)
-	e := session.Entry{Seq: 1, Turn: turnID(1), Kind: 250, Time: base, Event: json.RawMessage(`{"type":"of_tomorrow"}`), More: json.RawMessage(`{"v":9}`), PortableFirst: 1}
-	odd := Entry(2, turnID(1), &protocol.TurnAccepted{})
-	odd.More = json.RawMessage(`{"v":9,"surface":[1]}`)
-	must(t, Append(s, l, session.Batch{Entries: []session.Entry{e, odd, Entry(3, turnID(1), &protocol.TurnCompleted{})}}))
-	got := read(t, s, protocol.ViewFacts)
-	if len(got) != 3 || got[0].Kind != 250 || string(got[0].Event) != string(e.Event) || string(got[0].More) != string(e.More) || string(got[1].More) != string(odd.More) {
-		t.Errorf("read back %+v", got)
-	}
-	if n, err := s.Prune(ctx, base.AddDate(1, 0, 0)); err != nil || n != 0 {
-		t.Errorf("pruned %d, %v", n, err)
 	}
 }
 
@@ -417,95 +273,4 @@ func crowd(t *testing.T, open Opener) {
 		})
 	}
 	wg.Wait()
-}
-
-func clock(t *testing.T, open Opener) {
-	s := open(t, "a")
-	l := Create(t, s, id)
-	for i, step := range []time.Duration{0, 10 * time.Minute, -20 * time.Minute, 0, 1000 * time.Hour} {
-		e := note(session.Seq(i + 1)).Entries[0]
-		e.Time = base.Add(step)
-		must(t, Append(s, l, session.Batch{Entries: []session.Entry{e}, Row: &session.Row{UserPrompt: true, Activity: e.Time}}))
-	}
-	if got := seqs(read(t, s, protocol.ViewAll)); !slices.Equal(got, []session.Seq{1, 2, 3, 4, 5}) {
-		t.Errorf("read %v", got)
-	}
-	l2 := Create(t, s, "later") // later, by a clock that went back
-	b := note(1)
-	b.Row = &session.Row{UserPrompt: true, Activity: base.Add(-time.Hour)}
-	must(t, Append(s, l2, b))
-	ms, _, err := s.Sessions(ctx, session.Query{Limit: 5})
-	if err != nil || len(ms) != 2 || ms[0].ID != "later" {
-		t.Errorf("listed %v, %v", ms, err)
-	}
-}
-
-func unknown(t *testing.T, open Opener) {
-	s := open(t, "a")
-	Create(t, s, id)
-	for what, f := range map[string]func() error{
-		"Session":      func() error { _, err := s.Session(ctx, "no"); return err },
-		"Conversation": func() error { _, err := s.Conversation(ctx, "no"); return err },
-		"Read":         func() error { _, err := s.Read(ctx, "no", 0, 1, protocol.ViewAll); return err },
-		"ReadBack":     func() error { _, err := s.ReadBack(ctx, "no", 0, 1, protocol.ViewFacts); return err },
-		"ReadTurn":     func() error { _, err := s.ReadTurn(ctx, "no", 0, 1, nil); return err },
-		"TurnSession":  func() error { _, err := s.TurnSession(ctx, "no"); return err },
-		"Fold":         func() error { _, _, err := s.Fold(ctx, "no"); return err },
-		"Key":          func() error { _, err := s.Key(ctx, "no", "rind", "k"); return err },
-		"a key":        func() error { _, err := s.Key(ctx, id, "rind", "k"); return err },
-		"Delete":       func() error { return s.Delete(ctx, "no") },
-		"Acquire":      func() error { _, err := s.Acquire(ctx, "no"); return err },
-		"Post":         func() error { _, err := s.Post(ctx, "no", json.RawMessage(`{}`)); return err },
-		"Outcome":      func() error { _, err := s.Outcome(ctx, 99); return err },
-		"Settle":       func() error { return s.Settle(ctx, 99, json.RawMessage(`{}`)) },
-	} {
-		wantErr(t, what, f(), session.ErrNotFound)
-	}
-	must(t, s.Release(ctx, session.Lease{Session: "no", Epoch: 1}))
-	if open, err := s.Open(ctx, "no"); err != nil || len(open) != 0 {
-		t.Errorf("letters to nobody: %v, %v", open, err)
-	}
-	if gone, err := s.Withdraw(ctx, 99); err != nil || gone {
-		t.Errorf("withdrew a letter that never was: %v, %v", gone, err)
-	}
-	if es, err := s.Read(ctx, id, 0, 1, protocol.ViewAll); err != nil || len(es) != 0 {
-		t.Errorf("empty session: %v, %v", es, err)
-	}
-	if f, at, err := s.Fold(ctx, id); err != nil || f != nil || at != 0 {
-		t.Errorf("fold of an empty session: %q at %d, %v", f, at, err)
-	}
-	wantErr(t, "second session of a conversation", s.Create(ctx, session.Meta{ID: "two", ConversationID: "conv_" + string(id)}), session.ErrExists)
-}
-
-func closed(t *testing.T, open Opener) {
-	s := open(t, "a")
-	l := Create(t, s, id)
-	must(t, Append(s, l, note(1)))
-	bells, err := s.Watch(ctx)
-	must(t, err)
-	must(t, s.Close())
-	for range bells { // ends with the store
-	}
-	for what, f := range map[string]func() error{
-		"Create":   func() error { return s.Create(ctx, session.Meta{ID: "x", ConversationID: "x"}) },
-		"Acquire":  func() error { _, err := s.Acquire(ctx, id); return err },
-		"Append":   func() error { return Append(s, l, note(2)) },
-		"Read":     func() error { _, err := s.Read(ctx, id, 0, 1, protocol.ViewAll); return err },
-		"Session":  func() error { _, err := s.Session(ctx, id); return err },
-		"Sessions": func() error { _, _, err := s.Sessions(ctx, session.Query{Limit: 1}); return err },
-		"Turns":    func() error { _, err := s.Turns(ctx, session.TurnQuery{Limit: 1}); return err },
-		"Delete":   func() error { return s.Delete(ctx, id) },
-		"Post":     func() error { _, err := s.Post(ctx, id, json.RawMessage(`{}`)); return err },
-		"Watch":    func() error { _, err := s.Watch(ctx); return err },
-		"Health":   func() error { _, err := s.Health(ctx); return err },
-		"AddRule": func() error {
-			_, err := s.AddRule(ctx, session.Rule{Workspace: "/w", Tool: "bash", Pattern: "p"})
-			return err
-		},
-		"Rules":  func() error { _, err := s.Rules(ctx, "/w"); return err },
-		"a rule": func() error { _, err := s.RemoveRule(ctx, "/w", 1); return err },
-	} {
-		wantErr(t, what, f(), session.ErrClosed)
-	}
-	must(t, s.Release(ctx, l))
 }

@@ -38,6 +38,15 @@ var (
 	ErrClosed   = errors.New("store is closed")
 )
 
+// DamagedEntry is an ErrCorrupt of one entry; those behind it may be readable.
+type DamagedEntry struct {
+	Seq Seq
+	Err error // wraps ErrCorrupt; its text names the entry
+}
+
+func (e *DamagedEntry) Error() string { return e.Err.Error() }
+func (e *DamagedEntry) Unwrap() error { return e.Err }
+
 // Lease is one instance's right to append to one session. The zero Lease is none.
 type Lease struct {
 	Session SessionID
@@ -139,8 +148,9 @@ type Log interface {
 	// It returns at once. Batches of one session are written in the order of their calls; when one fails, those
 	// behind it fail with ErrGap until a batch follows the head again. A stale lease gives ErrFenced, a taken key ErrKeyUsed.
 	Append(l Lease, b Batch, done func(error))
-	// Read returns up to limit entries of v with Seq > after, oldest first. An undecodable row gives ErrCorrupt naming it. Entries of a page may
-	// share memory: one that is kept keeps more than itself.
+	// Read returns up to limit entries of v with Seq > after, oldest first. One that is not readable ends the page with a *DamagedEntry, or with
+	// ErrCorrupt where the damage hides which one it is; beside the error stand the entries before it. Entries of a page may share memory: one
+	// that is kept keeps more than itself.
 	Read(ctx context.Context, id SessionID, after Seq, limit int, v protocol.View) ([]Entry, error)
 	// ReadBack returns up to limit entries of v with Seq < before, newest first; before 0 means from the head.
 	ReadBack(ctx context.Context, id SessionID, before Seq, limit int, v protocol.View) ([]Entry, error)

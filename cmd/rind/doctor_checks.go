@@ -48,7 +48,7 @@ func (r *report) store(ctx context.Context, rt *process) {
 		all, err := readable(ctx, wait, rt, m.ID)
 		if err != nil {
 			bad++
-			text := strings.ReplaceAll(messageOf(err), "run 'rind doctor'", "'rind sessions delete "+string(m.ID)+"' removes it")
+			text := strings.ReplaceAll(messageOf(err), "run 'rind doctor'", "'rind sessions export "+string(m.ID)+"' writes the rest of it, 'rind sessions delete "+string(m.ID)+"' removes it")
 			r.add("sessions", "wrong", "%s cannot be read: %s", m.ID, text)
 		} else if all {
 			whole++

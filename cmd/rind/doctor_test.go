@@ -289,7 +289,7 @@ func TestASessionWithADamagedEntryIsNamedByDoctorAndCanBeDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := rind(t, root, ws, nil, "doctor")
-	_, after, found := strings.Cut(r.out, "is not readable: 'rind sessions delete ")
+	_, after, found := strings.Cut(r.out, "writes the rest of it, 'rind sessions delete ")
 	id, _, _ := strings.Cut(after, "'")
 	if !found || strings.Contains(r.out, "run 'rind doctor'") || strings.Count(r.out, "cannot be read") != 1 {
 		t.Fatalf("doctor says %+v", r)

@@ -174,45 +174,6 @@ func showWire(out io.Writer, id session.SessionID, wire []session.Wire, state *s
 	return err
 }
 
-// exportLine is one entry of an export: everything the log holds of it.
-type exportLine struct {
-	Seq   session.Seq     `json:"seq"`
-	Turn  session.TurnID  `json:"turn_id,omitempty"`
-	Kind  string          `json:"kind"`
-	TS    string          `json:"ts"`
-	Event json.RawMessage `json:"event,omitempty"`
-	More  json.RawMessage `json:"more,omitempty"`
-}
-
-func sessionsExport(std *streams) *cobra.Command {
-	var c common
-	cmd := &cobra.Command{
-		Use: "export SESSION", Short: "Write the whole log of a session as JSON lines", Args: exactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withSession(cmd.Context(), std, &c, args[0], func(rt *process, s *session.Session) error {
-				for at := session.Seq(0); ; {
-					page, err := rt.store.Read(cmd.Context(), s.ID, at, 512, protocol.ViewAll)
-					if err != nil {
-						return err
-					}
-					for i := range page {
-						e := &page[i]
-						at = e.Seq
-						if err := writeLine(std.out, exportLine{e.Seq, e.Turn, e.Kind.String(), protocol.FormatTime(e.Time), e.Event, e.More}); err != nil {
-							return err
-						}
-					}
-					if len(page) < 512 {
-						return nil
-					}
-				}
-			})
-		},
-	}
-	c.bind(cmd)
-	return cmd
-}
-
 func sessionsDelete(std *streams) *cobra.Command {
 	var c common
 	cmd := &cobra.Command{

@@ -38,11 +38,53 @@ func twoSessions(t *testing.T) string {
 	return path
 }
 
+// readAround reads a log forward and back, past the entries that are named as not readable, and counts those that are.
+func readAround(t *testing.T, s session.Log, id session.SessionID, head session.Seq) int {
+	t.Helper()
+	var found []session.Seq
+	for at := session.Seq(0); at < head; {
+		page, err := s.Read(t.Context(), id, at, 25, protocol.ViewAll)
+		for i := range page {
+			at = page[i].Seq
+			found = append(found, at)
+		}
+		e, named := errors.AsType[*session.DamagedEntry](err)
+		if named && e.Seq == at+1 {
+			at = e.Seq
+		} else if err != nil || len(page) == 0 {
+			t.Fatalf("behind %d: %d entries, %v", at, len(page), err)
+		}
+	}
+	n := 0
+	for at := head + 1; at > 1; {
+		page, err := s.ReadBack(t.Context(), id, at, 25, protocol.ViewAll)
+		for i := range page {
+			at = page[i].Seq
+			if last := len(found) - 1; last < 0 || found[last] != at {
+				t.Fatalf("entry %d is read back, but not forward", at)
+			}
+			found = found[:len(found)-1]
+			n++
+		}
+		e, named := errors.AsType[*session.DamagedEntry](err)
+		if named && e.Seq == at-1 {
+			at = e.Seq
+		} else if err != nil || len(page) == 0 {
+			t.Fatalf("before %d: %d entries, %v", at, len(page), err)
+		}
+	}
+	if len(found) > 0 {
+		t.Fatalf("%v are not read back", found)
+	}
+	return n
+}
+
 func TestADamagedSessionHidesNoOther(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		damage func(t *testing.T, path string)
 		says   string
+		left   int // readable entries of the damaged session
 	}{
 		{"noise over its pages", func(t *testing.T, path string) {
 			b := read(t, path)
@@ -58,10 +100,10 @@ func TestADamagedSessionHidesNoOther(t *testing.T) {
 				t.Fatalf("%d pages were found to be damaged", pages)
 			}
 			write(t, path, b)
-		}, "doctor"},
+		}, "of session damaged", 1},
 		{"an event that is no JSON", func(t *testing.T, path string) {
 			query(t, path, `UPDATE entries SET event = '{"broken' WHERE seq = 30 AND session = (SELECT id FROM sessions WHERE session = 'damaged')`)
-		}, "entry 30 of session damaged"},
+		}, "entry 30 of session damaged", 59},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := twoSessions(t)
@@ -71,6 +113,9 @@ func TestADamagedSessionHidesNoOther(t *testing.T) {
 			_, err := s.Read(ctx, damaged, 0, 100, protocol.ViewAll)
 			if !errors.Is(err, session.ErrCorrupt) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("damaged session: %v", err)
+			}
+			if n := readAround(t, s, damaged, 60); n < c.left {
+				t.Errorf("around the damage %d entries can be read, want %d", n, c.left)
 			}
 			if es, err := s.Read(ctx, healthy, 0, 100, protocol.ViewAll); err != nil || len(es) != 60 {
 				t.Errorf("healthy session: %d entries, %v", len(es), err)

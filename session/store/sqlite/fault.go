@@ -25,6 +25,15 @@ func isBusy(err error) bool {
 	return false
 }
 
+// isDamage tells what SQLite says of a page of the file that cannot be right.
+func isDamage(err error) bool {
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultCorrupt, sqlite.ResultFormat:
+		return true
+	}
+	return false
+}
+
 // retry runs f until the file is not locked by another process, for at most 5 s. SQLite's own handler starves writers of several
 // processes under synchronous=FULL, so it is off.
 func retry[T any](ctx context.Context, f func() (T, error)) (T, error) {

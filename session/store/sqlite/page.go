@@ -65,7 +65,7 @@ func (s *Store) page(c *connection, into *session.Page, turns bool, what string,
 		seq, portable, packed := number(first), number(first+1), number(first+2)
 		event, more := text(first+3), text(first+4)
 		if !sound {
-			return fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what)
+			return s.damaged(what, session.Seq(seq))
 		}
 		if n := len(spans); n == 0 || spans[n-1].turn != turn {
 			spans = append(spans, span{turn: turn})
@@ -79,6 +79,14 @@ func (s *Store) page(c *connection, into *session.Page, turns bool, what string,
 	}, query, args...)
 	into.End(out)
 	return out, spans, err
+}
+
+// damaged is the error of an entry that is not readable.
+func (s *Store) damaged(what string, seq session.Seq) error {
+	return &session.DamagedEntry{
+		Seq: seq,
+		Err: fmt.Errorf("%w: %s: entry %d of %s is not readable: run 'rind doctor'; nothing was changed", session.ErrCorrupt, s.path, seq, what),
+	}
 }
 
 // span is a run of entries of one turn; 0 is none.

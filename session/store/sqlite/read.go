@@ -14,21 +14,6 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// entries reads a page over turnColumn and entryColumns. Its rows and their turns are of one moment.
-func (s *Store) entries(ctx context.Context, what string, limit int, query string, args ...any) ([]session.Entry, error) {
-	out, err := readShort(ctx, s, func(c *connection) (out []session.Entry, err error) {
-		err = c.within(func() (err error) {
-			var spans []span
-			if out, spans, err = s.page(c, nil, true, what, limit, query, args...); err != nil {
-				return err
-			}
-			return c.nameTurns(spans, out)
-		})
-		return out, err
-	})
-	return out, s.fault("read", err)
-}
-
 // inView returns where the entries of a view are found and the condition. Facts have an index of their own, so that a page costs the same
 // however many increments lie between; SQLite would not choose it by itself, and refuses the query should it ever not fit.
 func inView(v protocol.View) (table, condition string) {
@@ -53,15 +38,49 @@ func (s *Store) exists(ctx context.Context, id session.SessionID, n int) error {
 	return err
 }
 
-// Read implements session.Log.
-func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
+// direction is how a page is read: behind a place, oldest first, or before it, newest first.
+type direction struct{ from, order string }
+
+var (
+	forward  = direction{" AND e.seq > ?", " ORDER BY e.seq"}
+	backward = direction{" AND e.seq < ?", " ORDER BY e.seq DESC"}
+)
+
+// entries reads a page of a session. Its rows and their turns are of one moment.
+func (s *Store) entries(ctx context.Context, id session.SessionID, at session.Seq, d direction, limit int, v protocol.View) ([]session.Entry, error) {
 	table, condition := inView(v)
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+turnColumn+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq > ?"+
-		condition+" ORDER BY e.seq LIMIT +?", string(id), int64(after), limit)
+	rest := " FROM " + table + " WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND " + notGone + ")" + d.from + condition + d.order + " LIMIT +?"
+	what := "session " + string(id)
+	out, err := readShort(ctx, s, func(c *connection) (out []session.Entry, err error) {
+		err = c.within(func() error {
+			page, spans, unread := s.page(c, nil, true, what, limit, "SELECT "+turnColumn+entryColumns+rest, string(id), int64(at), limit)
+			if isDamage(unread) {
+				// The index tells which entry comes next also where its row cannot be read.
+				last, next := at, int64(0)
+				if n := len(page); n > 0 {
+					last = page[n-1].Seq
+				}
+				if c.row("SELECT e.seq"+rest, string(id), int64(last), 1).Scan(&next) == nil {
+					unread = s.damaged(what, session.Seq(next))
+				}
+			}
+			if err := c.nameTurns(spans, page); err != nil {
+				return err
+			}
+			out = page
+			return unread
+		})
+		return out, err
+	})
 	if err != nil {
-		return nil, err
+		return out, s.fault("read", err)
 	}
 	return out, s.exists(ctx, id, len(out))
+}
+
+// Read implements session.Log.
+func (s *Store) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
+	return s.entries(ctx, id, after, forward, limit, v)
 }
 
 // ReadBack implements session.Log.
@@ -69,13 +88,7 @@ func (s *Store) ReadBack(ctx context.Context, id session.SessionID, before sessi
 	if before == 0 {
 		before = 1 << 62
 	}
-	table, condition := inView(v)
-	out, err := s.entries(ctx, "session "+string(id), limit, "SELECT "+turnColumn+entryColumns+" FROM "+table+" WHERE e.session = (SELECT id FROM sessions WHERE session = ? AND "+notGone+") AND e.seq < ?"+
-		condition+" ORDER BY e.seq DESC LIMIT +?", string(id), int64(before), limit)
-	if err != nil {
-		return nil, err
-	}
-	return out, s.exists(ctx, id, len(out))
+	return s.entries(ctx, id, before, backward, limit, v)
 }
 
 // ReadTurn implements session.Log.

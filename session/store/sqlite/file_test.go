@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +15,6 @@ import (
 	"github.com/rind-dev/rind/session/store/sqlite"
 	"github.com/rind-dev/rind/session/store/storetest"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // filled makes a store file with one session of three entries, closed.
 func filled(t *testing.T) string {
@@ -265,19 +262,16 @@ func TestAFullDiskIsSaidAndTheStoreGoesOnAfterwards(t *testing.T) {
 	}
 }
 
+// golden is the file of the first release.
+func golden(t *testing.T) []byte {
+	t.Helper()
+	return read(t, filepath.Join("..", "..", "..", "fixtures", "store", "schema1.db"))
+}
+
 // TestTheFirstSchemaStaysReadable opens the file of the first release. The file is never rewritten once released.
 func TestTheFirstSchemaStaysReadable(t *testing.T) {
-	golden := filepath.Join("..", "..", "..", "fixtures", "store", "schema1.db")
-	if _, err := os.Stat(golden); *update && errors.Is(err, os.ErrNotExist) { // a released file is not rewritten
-		if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(golden, read(t, filled(t)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
 	path := filepath.Join(t.TempDir(), "rind.db")
-	write(t, path, read(t, golden))
+	write(t, path, golden(t))
 	s, err := sqlite.Open(path, sqlite.Options{Locks: filepath.Join(t.TempDir(), "locks")})
 	if err != nil {
 		t.Fatal(err)

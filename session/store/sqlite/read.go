@@ -14,8 +14,8 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// inView returns where the entries of a view are found and the condition. Facts have an index of their own, so that a page costs the same
-// however many increments lie between; SQLite would not choose it by itself, and refuses the query should it ever not fit.
+// inView returns where the entries of a view are found and the condition. The index says what is a fact, so that an increment between two of them
+// costs a look at the index, 100 ns, and in files of earlier versions nothing. SQLite refuses the query should the index ever not fit.
 func inView(v protocol.View) (table, condition string) {
 	const facts = "entries e INDEXED BY entries_facts"
 	switch v {

@@ -50,7 +50,7 @@ func schemaOf(t *testing.T, path string) string {
 // old copies the file of the first release.
 func old(t *testing.T) string {
 	t.Helper()
-	return filledCopy(t, read(t, filepath.Join("..", "..", "..", "fixtures", "store", "schema1.db")), nil)
+	return filledCopy(t, golden(t), nil)
 }
 
 func TestAnInterruptedStartLeavesTheOldFileOrTheNewOne(t *testing.T) {

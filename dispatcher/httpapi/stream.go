@@ -80,6 +80,27 @@ func (x *exchange) list(run *executions.Run, from int64) error {
 	return nil
 }
 
+// watch is a stream's interest in a session.
+type watch struct {
+	*session.Follower
+	bell chan struct{} // the log has grown
+	gone chan struct{} // closed: the session was deleted
+	open bool          // the execution has no end, as far as is known here
+}
+
+func (x *exchange) watch(s *session.Session, turn session.TurnID) (*watch, error) {
+	w := &watch{bell: make(chan struct{}, 1), gone: make(chan struct{})}
+	return w, s.InspectNow(x.r.Context(), func(v *session.View) {
+		_, w.open = v.Execution(turn)
+		w.Follower = v.Follow(func() {
+			select {
+			case w.bell <- struct{}{}:
+			default:
+			}
+		}, nil, func() { close(w.gone) })
+	})
+}
+
 // stream writes events as they come, from a cursor on, until the last one. It owns no goroutine: the session rings, the log is read.
 func (x *exchange) stream(run *executions.Run, from int64) error {
 	s, err := run.Open(x.r.Context())
@@ -87,33 +108,31 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 		return err
 	}
 	defer s.Close()
-	bell := make(chan struct{}, 1)
-	gone := make(chan struct{})
-	open := false
-	var follower *session.Follower
-	if err := s.InspectNow(x.r.Context(), func(v *session.View) {
-		_, open = v.Execution(run.Turn)
-		follower = v.Follow(func() {
-			select {
-			case bell <- struct{}{}:
-			default:
-			}
-		}, nil, func() { close(gone) })
-	}); err != nil {
+	w, err := x.watch(s, run.Turn)
+	if err != nil {
 		return err
 	}
-	defer follower.Stop()
+	defer w.Stop()
 	defer x.s.traffic.follow()()
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache")
 	h.Set("X-Accel-Buffering", "no")
 	x.status(http.StatusOK)
-	out := x.writer()
-	defer out.release()
 	if x.r.Method == http.MethodHead {
 		return nil
 	}
+	out := x.writer()
+	defer out.release()
+	if err := x.follow(run, s, w, from, out); err != nil {
+		x.s.cfg.Log.Info("stream cut", "err", err)
+		panic(http.ErrAbortHandler) // its end must not look like a good one
+	}
+	return nil
+}
+
+// follow tells events until the last one, or until nobody waits for more. An error says that it could not go on.
+func (x *exchange) follow(run *executions.Run, s *session.Session, w *watch, from int64, out *writer) error {
 	ping := time.NewTimer(x.s.cfg.Ping)
 	defer ping.Stop()
 	f := run.Feed(s, from)
@@ -127,45 +146,44 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 		n, err := f.Next(ctx, tell)
 		switch {
 		case err != nil:
-		case last: // goes out with the end of the answer
-			err = out.write()
+			return err
+		case last:
+			return out.write() // goes out with the end of the answer
 		case n > 0 || !begun: // the headers with what there is
-			err = out.flush()
+			if err := out.flush(); err != nil {
+				return err
+			}
 		}
 		switch {
-		case err != nil:
-			x.s.cfg.Log.Info("stream cut", "err", err)
-			panic(http.ErrAbortHandler) // its end must not look like a good one
-		case last, n == 0 && ending:
-			return nil
 		case n > 0:
 			ping.Reset(x.s.cfg.Ping)
 			continue
-		case !open: // here: another process may have it, and this one not have heard of that yet. The log knows.
+		case ending:
+			return nil
+		case !w.open: // here: another process may have it, and this one not have heard of that yet. The log knows.
 			ended, err := run.Ended(ctx, &executions.Part{})
 			switch {
 			case err != nil:
-				x.s.cfg.Log.Info("stream cut", "err", err)
-				panic(http.ErrAbortHandler)
+				return err
 			case ended && asked:
 				return nil
 			case ended:
 				f, asked = run.Feed(nil, f.Cursor()), true // what was not heard of yet is in the store
 				continue
 			}
-			open = true
+			w.open = true
 		}
 		select {
-		case <-bell:
+		case <-w.bell:
 		case <-ping.C:
 			out.ping()
-			if out.flush() != nil {
-				panic(http.ErrAbortHandler)
+			if err := out.flush(); err != nil {
+				return err
 			}
 			ping.Reset(x.s.cfg.Ping)
 		case <-x.r.Context().Done():
 			return nil
-		case <-gone:
+		case <-w.gone:
 			return nil
 		case <-x.s.end:
 			ending = true

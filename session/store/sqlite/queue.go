@@ -375,35 +375,27 @@ func (w *writer) apply(ops []*op) error {
 	return nil
 }
 
-// joined is the batch of a streak: all entries and keys, and the newest row, which replaces those before it. It is good until the next.
+// joined is the batch of a streak: all entries and keys, and the newest row. A snapshot stays where no newer one comes, and what comes behind a row
+// without one of its own makes the session active now. It is good until the next.
 func (w *writer) joined(ops []*op) *session.Batch {
-	last := ops[len(ops)-1].batch
-	b := session.Batch{Entries: w.streak[:0], Retake: ops[0].batch.Retake, Release: last.Release}
+	b := session.Batch{Entries: w.streak[:0], Retake: ops[0].batch.Retake, Release: ops[len(ops)-1].batch.Release}
+	var row session.Row
 	for _, o := range ops {
 		o.err = nil
 		b.Entries = append(b.Entries, o.batch.Entries...)
 		b.Keys = append(b.Keys, o.batch.Keys...)
-		b.Row = over(b.Row, o.batch.Row)
+		if o.batch.Row == nil {
+			row.Activity = time.Time{}
+			continue
+		}
+		fold, seq := row.Fold, row.FoldSeq
+		if row = *o.batch.Row; row.Fold == nil {
+			row.Fold, row.FoldSeq = fold, seq
+		}
+		b.Row = &row
 	}
 	w.streak = b.Entries
 	return &b
-}
-
-// over is what a row becomes behind the one before it: snapshots stay where no newer one comes, and without a row it is active now.
-func over(before, row *session.Row) *session.Row {
-	if before == nil {
-		return row
-	}
-	r := *before
-	if row == nil {
-		r.Activity = time.Time{}
-		return &r
-	}
-	r = *row
-	if r.Fold == nil {
-		r.Fold, r.FoldSeq = before.Fold, before.FoldSeq
-	}
-	return &r
 }
 
 // keepCursors remembers the newest cursors before rows that hold them are deleted.

@@ -35,11 +35,11 @@ func (w *work) compact(ctx context.Context, reason, phase string) (requests int,
 	if err != nil {
 		return 0, err
 	}
-	kept, through := 0, Seq(0)
-	if err := w.t.View(func(_ *State, _ *OpenTurn, past *History) { kept, through = past.unheard() }); err != nil {
+	kept, given, through := 0, 0, Seq(0)
+	if err := w.t.View(func(_ *State, _ *OpenTurn, past *History) { kept, given, through = past.unheard() }); err != nil {
 		return 0, err
 	}
-	msgs = msgs[:len(msgs)-kept] // what was not looked at yet stays as it was said
+	msgs = msgs[:len(msgs)-given] // what was not looked at yet stays as it was said
 	rec := protocol.Compaction{Reason: reason, Phase: phase, PolicyVersion: protocol.CompactPolicy, Strategy: protocol.CompactByModel}
 	summary, usage, requests, failure := w.summarise(ctx, msgs)
 	if cause := context.Cause(ctx); cause != nil {
@@ -59,7 +59,7 @@ func (w *work) compact(ctx context.Context, reason, phase string) (requests int,
 		if failure != nil {
 			summary = past.digest()
 		}
-		rec.ContinuationUserMessage = protocol.CompactionMessage{Role: string(RoleUser), Content: continuation(st, open, past.items[:len(past.items)-kept])}
+		rec.ContinuationUserMessage = protocol.CompactionMessage{Role: string(RoleUser), Content: continuation(st, open, past, kept)}
 	}); err != nil {
 		return requests, err
 	}
@@ -259,17 +259,22 @@ func (h *History) compactable() bool {
 	return false
 }
 
-// unheard counts the user messages at the end that no answer followed yet, and names the entry before them; 0 and 0 where everything is
-// replaced.
-func (h *History) unheard() (kept int, through Seq) {
+// unheard counts the user messages at the end that no answer followed yet, and those of them the model is given, and names the entry before
+// them; all are 0 where everything is replaced.
+func (h *History) unheard() (kept, given int, through Seq) {
 	i := len(h.items)
 	for i > h.compacted.at && (h.items[i-1].Role == RoleUser || h.items[i-1].Role == RoleSystem) {
 		i--
 	}
 	if i == len(h.items) || i == h.compacted.at || h.items[i].Seq == h.items[i-1].Seq {
-		return 0, 0
+		return 0, 0, 0
 	}
-	return len(h.items) - i, h.items[i].Seq - 1
+	for _, it := range h.items[i:] {
+		if !h.refused[it.Turn] {
+			given++
+		}
+	}
+	return len(h.items) - i, given, h.items[i].Seq - 1
 }
 
 // source names what a compaction made now stands for; the last kept items are not in it.

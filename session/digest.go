@@ -19,7 +19,7 @@ func (h *History) digest() string {
 	var said, files []string
 	tools := map[string]int{}
 	answer := ""
-	for _, it := range h.items[h.compacted.at:] {
+	for _, it := range h.given() {
 		switch it.Role {
 		case RoleUser:
 			if !it.Hidden {
@@ -80,11 +80,12 @@ func pathOf(args json.RawMessage) string {
 }
 
 // continuation is what the model is told in the person's place after a compaction: what must not be lost in a summary, word for word.
-func continuation(st *State, open *OpenTurn, items []*Item) string {
+// The last kept items stay as they are.
+func continuation(st *State, open *OpenTurn, past *History, kept int) string {
 	var b strings.Builder
 	b.WriteString("[The conversation up to here was replaced by the summary that follows. Go on from it.]\n")
-	for i := len(items) - 1; i >= 0; i-- {
-		if it := items[i]; it.Role == RoleUser && !it.Hidden && it.Text != "" {
+	for i := len(past.items) - kept - 1; i >= 0; i-- {
+		if it := past.items[i]; it.Role == RoleUser && !it.Hidden && it.Text != "" && !past.refused[it.Turn] {
 			b.WriteString("\nThe person's last message, as it was said:\n" + cutMiddle(it.Text, keepUserChars) + "\n")
 			break
 		}

@@ -146,27 +146,23 @@ type besideEntry struct {
 	body protocol.Body
 }
 
-// aside keeps what a parallel provider's execution says until that ends: it joins the messages in one piece. It reports whether the entry
-// was dealt with.
-func (h *History) aside(e *Entry, b protocol.Body) bool {
+// beside keeps what executions of parallel providers say until they end: it joins the messages in one piece.
+type beside[T any] map[TurnID][]T
+
+// take is told each entry, of which kept is what is kept: it returns what joins the messages before the entry, and whether the entry does now.
+func (k beside[T]) take(e *Entry, b protocol.Body, kept T) (before []T, now bool) {
 	if acc, ok := b.(*protocol.TurnAccepted); ok && acc.More.Parallel {
-		if h.beside == nil {
-			h.beside = map[TurnID][]besideEntry{}
-		}
-		h.beside[e.Turn] = []besideEntry{}
-		return true
+		k[e.Turn] = []T{}
+		return nil, false
 	}
-	held, ok := h.beside[e.Turn]
+	held, ok := k[e.Turn]
 	if !ok || e.Turn == "" {
-		return false
+		return nil, true
 	}
 	if !e.Kind.Info().Terminal {
-		h.beside[e.Turn] = append(held, besideEntry{e.Seq, e.Time, b})
-		return true
+		k[e.Turn] = append(held, kept)
+		return nil, false
 	}
-	delete(h.beside, e.Turn)
-	for _, k := range held {
-		h.apply(k.seq, e.Turn, k.time, k.body)
-	}
-	return false
+	delete(k, e.Turn)
+	return held, true
 }

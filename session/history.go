@@ -14,12 +14,12 @@ import (
 type History struct {
 	head      Seq
 	items     []*Item
-	calls     map[string]int           // tool call id -> index of its result, -1 while it has none
-	compacted boundary                 // the newest compaction; at 0 is none
-	beside    map[TurnID][]besideEntry // of executions of parallel providers that have not ended
-	open      map[string]int           // message id -> index of the assistant message being built from one step's entries
-	owed      int                      // calls that have no result
-	refused   map[TurnID]bool          // turns whose answer was filtered: the model is not given them again
+	calls     map[string]int      // tool call id -> index of its result, -1 while it has none
+	compacted boundary            // the newest compaction; at 0 is none
+	beside    beside[besideEntry] // of executions of parallel providers that have not ended
+	open      map[string]int      // message id -> index of the assistant message being built from one step's entries
+	owed      int                 // calls that have no result
+	refused   map[TurnID]bool     // turns whose answer was filtered: the model is not given them again
 }
 
 // Item is one message of the history.
@@ -41,7 +41,7 @@ const interruptedNote = "[This message was cut off here.]"
 const UnknownOutcome = "Outcome unknown: the runtime stopped before this call's result was saved. The call may or may not have run; check before repeating it."
 
 func newHistory() *History {
-	return &History{calls: map[string]int{}, open: map[string]int{}}
+	return &History{calls: map[string]int{}, open: map[string]int{}, beside: beside[besideEntry]{}, refused: map[TurnID]bool{}}
 }
 
 // remembers reports whether entries of a kind have to be decoded for the fold: the others only move its head.
@@ -52,10 +52,13 @@ func remembers(k protocol.Kind) bool {
 // Apply folds one entry in. b is its body, nil for a kind the fold does not remember.
 func (h *History) Apply(e *Entry, b protocol.Body) {
 	h.head = e.Seq
-	if h.aside(e, b) {
-		return
+	before, now := h.beside.take(e, b, besideEntry{e.Seq, e.Time, b})
+	for _, k := range before {
+		h.apply(k.seq, e.Turn, k.time, k.body)
 	}
-	h.apply(e.Seq, e.Turn, e.Time, b)
+	if now {
+		h.apply(e.Seq, e.Turn, e.Time, b)
+	}
 }
 
 func (h *History) apply(seq Seq, turn TurnID, at time.Time, b protocol.Body) {
@@ -117,10 +120,7 @@ func (h *History) apply(seq Seq, turn TurnID, at time.Time, b protocol.Body) {
 	case *protocol.ContextCompacted:
 		h.compact(b)
 	case *protocol.TurnFailed:
-		if b.ErrorType == protocol.FailFiltered { // with it in the context, whatever follows would be refused, too
-			if h.refused == nil {
-				h.refused = map[TurnID]bool{}
-			}
+		if refuses(b) {
 			h.refused[turn] = true
 		}
 	case *protocol.HistoryRepaired:
@@ -128,6 +128,12 @@ func (h *History) apply(seq Seq, turn TurnID, at time.Time, b protocol.Body) {
 			h.result(seq, turn, at, b.More.ToolCallID, "", b.More.Text, nil)
 		}
 	}
+}
+
+// refuses reports whether b ends a turn that the model is not given again: with it in the context, whatever follows would be refused, too.
+func refuses(b protocol.Body) bool {
+	failed, ok := b.(*protocol.TurnFailed)
+	return ok && failed.ErrorType == protocol.FailFiltered
 }
 
 func modelText(b *protocol.ToolResult) string {
@@ -230,13 +236,20 @@ func (h *History) unanswered(open *OpenTurn) []Call {
 	return out
 }
 
+// given are the items behind the newest compaction, without those of refused turns.
+func (h *History) given() []*Item {
+	items := h.items[h.compacted.at:]
+	if len(h.refused) == 0 { // the rule, however long the conversation
+		return items
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(it *Item) bool { return h.refused[it.Turn] })
+}
+
 // context returns the messages the model is given: valid whatever the log holds (docs/protocol/rind-v2.md section 6 and 7.4).
 func (h *History) context() []Message {
-	out := slices.Grow(h.summary(), len(h.items)-h.compacted.at+2) // a system prompt and a word about the goal may come
-	for i, it := range h.items[h.compacted.at:] {
-		if h.refused[it.Turn] {
-			continue
-		}
+	items := h.given()
+	out := slices.Grow(h.summary(), len(items)+2) // a system prompt and a word about the goal may come
+	for i, it := range items {
 		m := it.Message
 		if m.Role == RoleAssistant {
 			if m.Text == "" && len(m.Calls) == 0 {
@@ -259,34 +272,6 @@ func (h *History) context() []Message {
 			continue
 		}
 		out = append(out, m)
-	}
-	return out
-}
-
-// forked is one decoded entry of a fork.
-type forked struct {
-	turn TurnID
-	time time.Time
-	body protocol.Body
-}
-
-// forkedEntries decodes what a fork copied. What cannot be read is left out: a fork is made whole by its own version.
-func forkedEntries(b *protocol.SessionForked) []forked {
-	out := make([]forked, 0, len(b.More.Entries))
-	for _, raw := range b.More.Entries {
-		var fe protocol.ForkedEntry
-		if json.Unmarshal(raw, &fe) != nil {
-			continue
-		}
-		at, err := time.Parse(protocol.TimeForm, fe.TS)
-		if err != nil {
-			continue
-		}
-		body, err := protocol.Decode(&Entry{Kind: fe.Kind, Event: fe.Event, More: fe.More})
-		if err != nil || body == nil {
-			continue
-		}
-		out = append(out, forked{turn: fe.Turn, time: at, body: body})
 	}
 	return out
 }

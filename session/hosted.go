@@ -198,7 +198,7 @@ func (t *Turn) Recap(most int) (string, error) {
 		for i := len(past.items) - 1; i >= 0 && left > 0; i-- {
 			it := past.items[i]
 			text := recapLine(it)
-			if it.Turn == t.ID || text == "" {
+			if it.Turn == t.ID || text == "" || past.refused[it.Turn] {
 				continue
 			}
 			if len(text) > left {

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Bodies of tool calls: the call, consent and questions, what it changed, how it ended.
 
@@ -79,6 +82,20 @@ type Option struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
 	Kind  string `json:"kind"` // allow_once, allow_always, reject_once, reject_always
+}
+
+// Rejection is the option that rejects once, or the nearest to it; "" when none rejects.
+func Rejection(options []Option) string {
+	found := ""
+	for _, o := range options {
+		switch {
+		case o.Kind == "reject_once":
+			return o.ID
+		case found == "" && strings.HasPrefix(o.Kind, "reject"):
+			found = o.ID
+		}
+	}
+	return found
 }
 
 // ApprovalRequested asks for consent to one tool call.

@@ -234,7 +234,7 @@ func chosenOption(options []protocol.Option, id string) *protocol.Option {
 			return &options[i]
 		}
 	}
-	if id == "" && rejection(options) == "" {
+	if id == "" && protocol.Rejection(options) == "" {
 		return &protocol.Option{}
 	}
 	return nil
@@ -285,7 +285,7 @@ func (s *Session) answerQuestion(callID, text string, done func(error)) {
 		b.More.ActionID, b.More.By = a.ID, protocol.ByClient
 		s.resolve(open, a, b, answer{text: b.Answer}, letter{Op: "question", Action: callID, Answer: text}, s.answerOnce(a.ID, done))
 	default:
-		option := rejection(a.Approval.Options)
+		option := protocol.Rejection(a.Approval.Options)
 		for _, o := range a.Approval.Options {
 			if strings.EqualFold(strings.TrimSpace(text), o.Label) {
 				option = o.ID

@@ -79,20 +79,6 @@ var errLaneMoved = errors.New("there were other turns since")
 
 type agentFunc func(ctx context.Context, t *Turn) (stop string, err error)
 
-// rejection is the option that refuses once, or the nearest to it; "" when none does.
-func rejection(options []protocol.Option) string {
-	found := ""
-	for _, o := range options {
-		switch {
-		case o.Kind == "reject_once":
-			return o.ID
-		case found == "" && strings.HasPrefix(o.Kind, "reject"):
-			found = o.ID
-		}
-	}
-	return found
-}
-
 // hosts names the provider whose hosted agent answers turns of a selection.
 func (s *Session) hosts(sel Selection) (provider string, ok bool) {
 	if h, hosting := s.all.cfg.Agent.(Hosting); hosting {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"strings"
 	"sync"
 
 	"github.com/rind-dev/rind/protocol"
@@ -170,21 +169,7 @@ func (c *Conn) answered(s *session.Session, a *acp.Ask, method string, result js
 		known = known || o.ID == option
 	}
 	if err != nil || !ok || !known { // not understood: the careful answer
-		option = rejection(a.Approval.Options)
+		option = protocol.Rejection(a.Approval.Options)
 	}
 	s.ResolveApproval(a.Action, option, settled)
-}
-
-// rejection is the option that rejects once, or the nearest to it.
-func rejection(options []protocol.Option) string {
-	found := ""
-	for _, o := range options {
-		switch {
-		case o.Kind == "reject_once":
-			return o.ID
-		case strings.HasPrefix(o.Kind, "reject"):
-			found = o.ID
-		}
-	}
-	return found
 }

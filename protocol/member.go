@@ -53,6 +53,11 @@ func IsObject(text []byte) bool {
 	return i < len(text) && text[i] == '{'
 }
 
+// IsID reports whether a value, valid and without space around it, is one that JSON-RPC can echo as an id: a string or a number.
+func IsID(value json.RawMessage) bool {
+	return len(value) > 0 && (value[0] == '"' || value[0] == '-' || value[0] >= '0' && value[0] <= '9')
+}
+
 // Text decodes a JSON string without space around it; ok is false for any other value. Escapes of lone surrogates, and bytes that are no UTF-8,
 // become U+FFFD.
 func Text(value json.RawMessage) (s string, ok bool) {

@@ -27,7 +27,7 @@ func Decode(line []byte) (protocol.Request, error) {
 	id, hasID := m["id"]
 	version, _ := protocol.Text(m["jsonrpc"])
 	if m["method"] == nil && (m["result"] != nil || m["error"] != nil) { // an answer is never answered, not even a wrong one
-		if version != "2.0" || !scalar(id) {
+		if version != "2.0" || !protocol.IsID(id) {
 			return protocol.Request{}, ErrIgnored
 		}
 		return protocol.Request{Answer: answer(id, m["result"], m["error"])}, nil
@@ -35,7 +35,7 @@ func Decode(line []byte) (protocol.Request, error) {
 	if version != "2.0" {
 		return protocol.Request{}, refuse(echo(id), BadMessage, "The member jsonrpc must be \"2.0\".")
 	}
-	if hasID && !scalar(id) {
+	if hasID && !protocol.IsID(id) {
 		return protocol.Request{}, refuse(nil, BadMessage, "The id of a request is a string or a number.")
 	}
 	method, ok := protocol.Text(m["method"])
@@ -55,13 +55,8 @@ func Decode(line []byte) (protocol.Request, error) {
 	return protocol.Request{ID: id, Method: method, Params: params}, nil
 }
 
-// scalar reports whether an id is one that is echoed.
-func scalar(id json.RawMessage) bool {
-	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
-}
-
 func echo(id json.RawMessage) json.RawMessage {
-	if scalar(id) {
+	if protocol.IsID(id) {
 		return id
 	}
 	return nil

@@ -102,7 +102,7 @@ func (m *envelope) rpc() (protocol.Request, error) {
 	version, ok := protocol.Text(m.version)
 	current := ok && version == "2.0"
 	if m.method == nil && (m.result != nil || m.err != nil) { // an answer is never answered, not even a wrong one
-		if !current || !scalar(m.id) {
+		if !current || !protocol.IsID(m.id) {
 			return protocol.Request{}, ErrIgnored
 		}
 		return protocol.Request{Answer: m.answer()}, nil
@@ -110,7 +110,7 @@ func (m *envelope) rpc() (protocol.Request, error) {
 	switch {
 	case !current:
 		id := m.id
-		if !scalar(id) {
+		if !protocol.IsID(id) {
 			id = nil
 		}
 		return protocol.Request{}, invalid(id, TextVersion)
@@ -120,15 +120,10 @@ func (m *envelope) rpc() (protocol.Request, error) {
 			return protocol.Request{}, ErrIgnored
 		}
 		return req, nil
-	case !scalar(m.id):
+	case !protocol.IsID(m.id):
 		return protocol.Request{}, invalid(nil, TextRPCIDType)
 	}
 	return m.request(m.id)
-}
-
-// scalar reports whether an id is one that JSON-RPC can echo.
-func scalar(id json.RawMessage) bool {
-	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
 }
 
 // request checks method and params.

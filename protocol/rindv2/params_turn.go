@@ -108,7 +108,7 @@ func (c *CancelParams) Read(p Params) error {
 		return err
 	}
 	if raw := p["request_id"]; raw != nil {
-		if !scalar(raw) {
+		if !protocol.IsID(raw) {
 			return Bad("request_id must be a string or number.")
 		}
 		c.RequestID = raw

@@ -62,6 +62,17 @@ func Errorf(k ErrorKind, format string, args ...any) *Error {
 	return &Error{Kind: k, Message: err.Error(), Cause: errors.Unwrap(err)}
 }
 
+// Innermost is the last, exact part of a chain of errors, as the operating system or a library named it.
+func Innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}
+
 // KindOf returns the kind of the first *Error in err's chain, or InternalError for any other non-nil error.
 func KindOf(err error) ErrorKind {
 	if e, ok := errors.AsType[*Error](err); ok {

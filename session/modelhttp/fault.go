@@ -45,7 +45,7 @@ func (e *Endpoint) network(ctx context.Context, err error) error {
 	case strings.Contains(err.Error(), "refused"): // the word of every system, whatever its number
 		out.Message = "Nothing listens at " + host + ": start the server, or correct baseUrl of provider " + e.Name + "."
 	default:
-		out.Message = "The connection to " + host + " failed: " + innermost(err)
+		out.Message = "The connection to " + host + " failed: " + protocol.Innermost(err).Error()
 	}
 	out.Message = e.Line(out.Message)
 	return out
@@ -60,16 +60,6 @@ func certificate(host, provider string, err error) string {
 		return "The certificate of " + host + " has expired or is not valid yet: check the clock of this machine, then the server."
 	}
 	return "The certificate of " + host + " is of no authority this system trusts: name its authority in caFile of provider " + provider + "."
-}
-
-func innermost(err error) string {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err.Error()
-		}
-		err = inner
-	}
 }
 
 // Told is an error in the provider's words.

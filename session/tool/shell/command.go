@@ -107,20 +107,9 @@ func (c *running) start(call session.ToolCall) (*session.ToolResult, error) {
 		if errors.Is(err, proc.ErrRefused) {
 			return notRun("The runtime is shutting down; the command was not started."), nil
 		}
-		return &session.ToolResult{ErrorType: protocol.ErrInternal, Error: fmt.Sprintf("The command could not be started: %s.", cause(err))}, nil
+		return &session.ToolResult{ErrorType: protocol.ErrInternal, Error: fmt.Sprintf("The command could not be started: %s.", protocol.Innermost(err))}, nil
 	}
 	return nil, nil
-}
-
-// cause is the last, exact part of an error of the operating system.
-func cause(err error) string {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err.Error()
-		}
-		err = next
-	}
 }
 
 // createOutput makes the file for output that is too long to show.

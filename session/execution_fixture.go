@@ -100,7 +100,7 @@ func (f *Fixture) Cancel(ctx context.Context, turn TurnID, _ *string) error {
 	case "cleanup-error":
 		return errors.New("fixture cleanup failed")
 	case "slow-cleanup":
-		return pause(ctx, 300*time.Millisecond)
+		return Pause(ctx, 300*time.Millisecond)
 	case "hang-cleanup": // it does not look at ctx either
 		time.Sleep(time.Minute)
 	}

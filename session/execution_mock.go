@@ -84,7 +84,7 @@ func (m Mock) Run(ctx context.Context, x *Execution) (string, error) {
 	} else {
 		for _, chunk := range chunks(out) {
 			if c.delay > 0 {
-				if err := pause(ctx, c.delay); err != nil {
+				if err := Pause(ctx, c.delay); err != nil {
 					return "", err
 				}
 			}
@@ -193,7 +193,7 @@ func (p *player) play(ctx context.Context, step map[string]json.RawMessage) erro
 			if json.Unmarshal(raw, &ms) != nil || ms < 0 {
 				return errStep
 			}
-			return pause(ctx, time.Duration(min(ms, 1e9)*float64(time.Millisecond)))
+			return Pause(ctx, time.Duration(min(ms, 1e9)*float64(time.Millisecond)))
 		case "event":
 			var e struct {
 				Method *string         `json:"method"`

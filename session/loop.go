@@ -67,7 +67,7 @@ func NewLoop(l Loop) (*Loop, error) {
 		l.Roots = func(workspace string) []string { return []string{workspace} }
 	}
 	if l.Pause == nil {
-		l.Pause = pause
+		l.Pause = Pause
 	}
 	all := append(l.Tools[:len(l.Tools):len(l.Tools)], bashOutput{}, taskControl{}, updateGoal{})
 	l.Tools, l.schemas = nil, map[string]argumentSchema{}
@@ -136,7 +136,8 @@ func (l *Loop) forTurn(ctx context.Context, t *Turn) *Loop {
 	return &c
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits for d. It returns the cause of ctx when that ends first.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

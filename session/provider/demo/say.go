@@ -47,14 +47,7 @@ func (w *writer) text(s string) {
 	}
 }
 
-func (w *writer) pause() {
-	timer := time.NewTimer(wordPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.ctx.Done(): // the next send tells
-	}
-}
+func (w *writer) pause() { _ = session.Pause(w.ctx, wordPause) } // the next send tells that ctx has ended
 
 func (w *writer) call(c wish) {
 	w.calls++

@@ -68,7 +68,7 @@ func Pause(f func(ctx context.Context, d time.Duration) error) Option {
 
 // New parses a script. An error names the place: line and column where data is no JSON, else the path of the step, as turns[1].steps[0].
 func New(data []byte, options ...Option) (*Script, error) {
-	s := &Script{pause: wait, gates: map[string]*gate{}, played: map[lane]int{}}
+	s := &Script{pause: session.Pause, gates: map[string]*gate{}, played: map[lane]int{}}
 	if err := s.parse(data); err != nil {
 		return nil, err
 	}
@@ -159,15 +159,4 @@ func (s *Script) next(r session.ModelRequest) (*completion, error) {
 
 func rejected(format string, args ...any) error {
 	return &session.ModelError{Fault: session.FaultRejected, Status: 400, Message: fmt.Sprintf(format, args...)}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rind-dev/rind/session"
 )
 
 const (
@@ -237,7 +239,7 @@ func (l *remote) follow(ctx context.Context, body io.Reader, id int64) error {
 		if last = es.last; last == "" || try == resumptions || ctx.Err() != nil {
 			break
 		}
-		pause(ctx, max(es.retry, 100*time.Millisecond))
+		_ = session.Pause(ctx, max(es.retry, 100*time.Millisecond))
 		resp, err := l.resume(ctx, last)
 		if err != nil {
 			return fmt.Errorf("the connection broke off and could not be taken up again: %w", err)
@@ -301,7 +303,7 @@ func (l *remote) listen() {
 			if _, ok := errors.AsType[*lasting](err); ok {
 				return
 			}
-			pause(l.ctx, wait)
+			_ = session.Pause(l.ctx, wait)
 			wait = min(2*wait, longestPause*time.Second)
 			continue
 		}
@@ -313,17 +315,8 @@ func (l *remote) listen() {
 		if last = es.last; time.Since(began) > time.Minute {
 			wait = time.Second
 		}
-		pause(l.ctx, max(es.retry, wait))
+		_ = session.Pause(l.ctx, max(es.retry, wait))
 		wait = min(2*wait, longestPause*time.Second)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/rind-dev/rind/session"
 )
 
 // lasting marks an error that trying again at once does not cure.
@@ -59,7 +61,7 @@ func (s *server) live() {
 			state = StateFailed
 		}
 		s.set(state, err.Error())
-		pause(s.ctx, wait)
+		_ = session.Pause(s.ctx, wait)
 		if s.unused() && s.ctx.Err() == nil { // nobody waits for it
 			starts, fails = nil, 0
 			if s.wasReady() {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -65,21 +64,7 @@ var credentials = sync.OnceValue(func() *regexp.Regexp { // compiled with the fi
 
 // Line makes text from outside fit to be shown: one line, short, without secrets and control characters.
 func (e *Endpoint) Line(text string) string {
-	text = e.clean(text)
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsControl(r), r == '\u2028', r == '\u2029':
-			return ' '
-		case unicode.Is(unicode.Bidi_Control, r):
-			return -1 // could make the line read otherwise than it is
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	text = strings.Join(strings.Fields(text), " ")
-	if protocol.CharLen(text) > messageChars {
-		text = protocol.Prefix(text, messageChars-1) + "…"
-	}
-	return text
+	return protocol.OneLine(e.clean(text), messageChars)
 }
 
 // clean takes the secrets out of a text.

@@ -45,20 +45,12 @@ func pattern(s string) func() *regexp.Regexp {
 // clean is s on one line of at most n characters, without what cannot be seen.
 func clean(s string, n int) string {
 	s = protocol.Prefix(strings.ToValidUTF8(s, "\uFFFD"), 4*n)
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return ' '
-		case unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Cf, r):
+	return protocol.OneLine(strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cc, unicode.Cf) && !unicode.IsSpace(r) {
 			return -1
 		}
 		return r
-	}, s)
-	s = strings.Join(strings.Fields(s), " ")
-	if protocol.CharLen(s) > n {
-		s = protocol.Prefix(s, n-1) + "…"
-	}
-	return s
+	}, s), n)
 }
 
 // printed is a text of a server with its lines, without control characters.

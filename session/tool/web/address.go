@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/rind-dev/rind/protocol"
 )
 
 // closed lists the IPv4 networks nobody on the public internet is reached at: this host, private and shared networks, link-local with its
@@ -78,7 +80,7 @@ func (c Config) checkURL(u *url.URL) *fault {
 		if u.Scheme == "" || u.Opaque != "" && !strings.Contains(u.String(), "://") {
 			return invalid("%q is no address of a page: begin it with https://.", shown(u))
 		}
-		return invalid("Addresses beginning with %q are not fetched: only http and https are.", line(u.Scheme, 40)+":")
+		return invalid("Addresses beginning with %q are not fetched: only http and https are.", protocol.OneLine(u.Scheme, 40)+":")
 	case u.Opaque != "" || u.Hostname() == "":
 		return invalid("%q names no host: write it as https://HOST/PATH.", shown(u))
 	case u.User != nil:
@@ -101,11 +103,11 @@ func checkHost(host string) *fault {
 		return nil
 	}
 	if strings.ContainsAny(host, "%:[]") || numeric(host) {
-		return refused("The host %q spells an address in a form that is not used here: write it as four decimal numbers, or as a name.", line(host, 100))
+		return refused("The host %q spells an address in a form that is not used here: write it as four decimal numbers, or as a name.", protocol.OneLine(host, 100))
 	}
 	for _, r := range host {
 		if r >= utf8.RuneSelf && (!unicode.In(r, unicode.L, unicode.M) || r >= 0xff00 && r <= 0xffef || r >= 0x1d400 && r <= 0x1d7ff) {
-			return refused("The host %q holds characters that stand for others: write it in plain letters, or in its xn-- form.", line(host, 100))
+			return refused("The host %q holds characters that stand for others: write it in plain letters, or in its xn-- form.", protocol.OneLine(host, 100))
 		}
 	}
 	for _, name := range localNames {
@@ -129,12 +131,12 @@ func numeric(host string) bool {
 }
 
 func private(host string) *fault {
-	return refused("%q is not on the public internet, and pages of private addresses are not fetched unless the settings allow it.", line(host, 100))
+	return refused("%q is not on the public internet, and pages of private addresses are not fetched unless the settings allow it.", protocol.OneLine(host, 100))
 }
 
 // shown is an address as errors name it: short, without user, query and fragment.
 func shown(u *url.URL) string {
 	v := *u
 	v.User, v.RawQuery, v.ForceQuery, v.Fragment, v.RawFragment = nil, "", false, "", ""
-	return line(v.String(), 200)
+	return protocol.OneLine(v.String(), 200)
 }

@@ -121,5 +121,5 @@ func (c *client) said(resp *http.Response) string {
 			text = content
 		}
 	}
-	return line(c.hide.Replace(text), maxErrorChars)
+	return protocol.OneLine(c.hide.Replace(text), maxErrorChars)
 }

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/traditionalchinese"
+
+	"github.com/rind-dev/rind/protocol"
 )
 
 // prescanned is how much of a page is looked at for the charset it names.
@@ -276,7 +278,7 @@ func clean(s string) string {
 			return r
 		case r == '\r', r == '\f', r == '\u2028', r == '\u2029':
 			return '\n'
-		case r < 0x20, r >= 0x7f && r < 0xa0, r == '\uFEFF', unseen(r):
+		case r < 0x20, r >= 0x7f && r < 0xa0, r == '\uFEFF', protocol.Unseen(r):
 			return -1
 		}
 		return r

@@ -164,7 +164,7 @@ func (c *client) unreached(ctx context.Context, u *url.URL, err error) *fault {
 		return f
 	}
 	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
-		return failed(protocol.ErrNotFound, "There is no host %q: check its spelling.", line(u.Hostname(), 100))
+		return failed(protocol.ErrNotFound, "There is no host %q: check its spelling.", protocol.OneLine(u.Hostname(), 100))
 	}
 	if text := err.Error(); strings.Contains(text, "response header") && (strings.Contains(text, "exceeded") || strings.Contains(text, "larger than")) {
 		return failed(protocol.ErrTooLarge, "%s answers with more than %d KiB of headers, which is not read.", shown(u), maxHeader>>10)
@@ -204,12 +204,12 @@ func reason(err error) string {
 			err = e.Err
 			e, ok = errors.AsType[*net.OpError](err)
 		}
-		return before + line(err.Error(), 300)
+		return before + protocol.OneLine(err.Error(), 300)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it closed the connection"
 	}
-	return strings.TrimSuffix(line(err.Error(), 300), ".")
+	return strings.TrimSuffix(protocol.OneLine(err.Error(), 300), ".")
 }
 
 // within is ctx with the call's own limit of time.

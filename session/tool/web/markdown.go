@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rind-dev/rind/protocol"
 )
 
 const (
@@ -308,7 +310,7 @@ func (w *writer) endHeading() {
 }
 
 func (w *writer) image(t token) {
-	alt := line(t.attr("alt"), 300)
+	alt := protocol.OneLine(t.attr("alt"), 300)
 	if alt == "" {
 		return
 	}

@@ -49,7 +49,7 @@ func (c Config) CheckSearch() error {
 	case strings.ContainsFunc(c.SearchKey, func(r rune) bool { return r < ' ' && r != '\t' || r >= 0x7f }):
 		return fmt.Errorf("the search key holds characters no key has: set it again")
 	case strings.ContainsFunc(c.SearchHeader, func(r rune) bool { return r <= ' ' || r >= 0x7f || strings.ContainsRune(`()<>@,;:\"/[]?={}`, r) }):
-		return fmt.Errorf("%q is no name of a header for the search key", line(c.SearchHeader, 60))
+		return fmt.Errorf("%q is no name of a header for the search key", protocol.OneLine(c.SearchHeader, 60))
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (s *search) ask(ctx context.Context, query string, most int) ([]found, *fau
 	}
 	results, ok := parseResults(b.data, most, c.hide)
 	if !ok {
-		return nil, failed(protocol.ErrInternal, "%s answered what is no list of results (%s): check the address in the settings.", name, line(b.kind, 60))
+		return nil, failed(protocol.ErrInternal, "%s answered what is no list of results (%s): check the address in the settings.", name, protocol.OneLine(b.kind, 60))
 	}
 	return results, nil
 }
@@ -212,12 +212,12 @@ func parseResults(data []byte, most int, hide *strings.Replacer) ([]found, bool)
 			continue
 		}
 		r := found{
-			URL:     line(hide.Replace(u.String()), maxLink),
+			URL:     protocol.OneLine(hide.Replace(u.String()), maxLink),
 			Title:   textOf(hide.Replace(text(o, "title", "name")), maxTitleChars),
 			Snippet: textOf(hide.Replace(text(o, "snippet", "content", "description", "body", "text", "summary")), maxSnippetChars),
 		}
 		if r.Title == "" {
-			r.Title = line(u.Host, maxTitleChars)
+			r.Title = protocol.OneLine(u.Host, maxTitleChars)
 		}
 		if seen[r.URL] {
 			continue

@@ -4,6 +4,8 @@ import (
 	"html"
 	"slices"
 	"strings"
+
+	"github.com/rind-dev/rind/protocol"
 )
 
 // within tells whether an inline element is open.
@@ -172,7 +174,7 @@ func textOf(markup string, most int) string {
 		t := z.next()
 		switch {
 		case t.kind == endOfText:
-			return line(b.String(), most)
+			return protocol.OneLine(b.String(), most)
 		case t.kind == textToken:
 			b.WriteString(html.UnescapeString(t.text))
 		case blockBreaks(t.name) > 0 || t.name == "br":

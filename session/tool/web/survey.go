@@ -4,6 +4,8 @@ import (
 	"html"
 	"net/url"
 	"strings"
+
+	"github.com/rind-dev/rind/protocol"
 )
 
 // survey is what has to be known of a page before it is written.
@@ -44,7 +46,7 @@ func look(text string, where *url.URL) survey {
 			return s
 		case t.name == "title" && t.kind == openTag && !titled:
 			if next := z.next(); next.kind == textToken {
-				s.title, titled = line(html.UnescapeString(next.text), 300), true
+				s.title, titled = protocol.OneLine(html.UnescapeString(next.text), 300), true
 			}
 		case t.name == "base" && t.kind == openTag && !based:
 			if u := absolute(where, t.attr("href")); u != nil {

@@ -15,9 +15,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -95,7 +93,7 @@ type fault struct {
 func (f *fault) Error() string { return f.text }
 
 func (f *fault) result() session.ToolResult {
-	return session.ToolResult{Status: f.status, ErrorType: f.errorType, Error: line(f.text, 1000), Meta: f.meta}
+	return session.ToolResult{Status: f.status, ErrorType: f.errorType, Error: protocol.OneLine(f.text, 1000), Meta: f.meta}
 }
 
 func invalid(format string, args ...any) *fault {
@@ -116,27 +114,4 @@ func ended(ctx context.Context, f *fault) (session.ToolResult, error) {
 		return session.ToolResult{}, context.Cause(ctx)
 	}
 	return f.result(), nil
-}
-
-// line makes text from outside fit for one line: valid, without control and direction characters, at most most characters.
-func line(text string, most int) string {
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r), unicode.IsControl(r), r == '\u2028', r == '\u2029':
-			return ' '
-		case unseen(r):
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, "\uFFFD"))
-	text = strings.Join(strings.Fields(text), " ")
-	if protocol.CharLen(text) > most {
-		text = protocol.Prefix(text, most-1) + "…"
-	}
-	return text
-}
-
-// unseen tells characters that show nothing and can make a text read otherwise than it is, or hide words from people.
-func unseen(r rune) bool {
-	return r >= 0xE0000 && r <= 0xE007F || unicode.Is(unicode.Bidi_Control, r)
 }

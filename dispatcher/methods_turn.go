@@ -2,8 +2,6 @@ package dispatcher
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 
 	"github.com/rind-dev/rind/protocol"
@@ -100,8 +98,7 @@ func fingerprint(p rindv2.Params) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(canon)
-	return hex.EncodeToString(sum[:]), nil
+	return protocol.Digest(canon), nil
 }
 
 // canonical writes a JSON value so that equal values have equal text: members sorted, numbers by value

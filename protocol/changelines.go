@@ -1,12 +1,34 @@
 package protocol
 
-import "strings"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
 
-// Bounds of the lines of a FileChange (docs/protocol/rind-v2.md section 5).
+// Bounds of a FileChange (docs/protocol/rind-v2.md section 5).
 const (
 	maxChangeLines = 120
 	maxChangeChars = 12_000
+	maxChangeText  = 64 << 10 // bytes of each text that is carried whole: it stays in the log for good
 )
+
+// Digest names a content: the SHA-256 of its bytes, in hex.
+func Digest(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// Carry puts both texts of the file into the change, where neither is too large. Created is set before: a file that was made has no old one.
+func (c *FileChange) Carry(old, text string) {
+	if len(old) > maxChangeText || len(text) > maxChangeText {
+		return
+	}
+	c.More.NewText = &text
+	if !c.More.Created {
+		c.More.OldText = &old
+	}
+}
 
 // ChangeLines gathers the lines a FileChange tells. The zero value is ready.
 type ChangeLines struct {

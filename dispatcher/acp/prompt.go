@@ -3,8 +3,6 @@ package acp
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"time"
@@ -84,8 +82,7 @@ func (k *call) key(req *session.PromptRequest) error {
 	if err != nil {
 		return acp.Bad("prompt: %v", err)
 	}
-	sum := sha256.Sum256(canon)
-	req.Key, req.Digest = key, hex.EncodeToString(sum[:])
+	req.Key, req.Digest = key, protocol.Digest(canon)
 	return nil
 }
 

@@ -2,8 +2,6 @@ package portable
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"slices"
 
@@ -90,8 +88,7 @@ func (r *StartExecution) Digest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
+	return protocol.Digest(text), nil
 }
 
 // ReadConversation reads the body of a create: the metadata. An absent body is {}.

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/images"
 )
@@ -36,7 +37,7 @@ func TestAFullDiskIsSaidAndLeavesNothingBehind(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	left, err := os.ReadDir(filepath.Join(dir, "before"))
-	if err != nil || len(left) != 1 || left[0].Name() != images.Digest([]byte("small")) {
+	if err != nil || len(left) != 1 || left[0].Name() != protocol.Digest([]byte("small")) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 }

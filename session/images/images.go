@@ -9,7 +9,6 @@ package images
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -60,16 +59,10 @@ func New(dir func(session.SessionID) string, o Options) *Store {
 	return &Store{dir: dir, opt: o, room: map[session.SessionID]int64{}}
 }
 
-// Digest names an image: the SHA-256 of its bytes, in hex.
-func Digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
-}
-
 // Keep implements session.Images. An image that is there already costs a look at it. The error says what is wrong with the disk, in words
 // for a user: ErrFull and ErrReadOnly are wrapped where they are the reason.
 func (s *Store) Keep(ctx context.Context, id session.SessionID, data []byte) (string, error) {
-	digest := Digest(data)
+	digest := protocol.Digest(data)
 	if int64(len(data)) > s.opt.MaxImage || int64(len(data)) > s.opt.MaxSession {
 		return digest, nil
 	}
@@ -132,7 +125,7 @@ func (s *Store) Image(ctx context.Context, id session.SessionID, digest string) 
 	if err != nil {
 		return nil, fmt.Errorf("read kept content: %w", err)
 	}
-	if Digest(data) != digest {
+	if protocol.Digest(data) != digest {
 		_ = os.Remove(path)
 		return nil, missing
 	}

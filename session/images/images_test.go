@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/images"
 )
@@ -60,7 +61,7 @@ func TestWhatIsKeptComesBackByteForByteAlsoInAnotherProcess(t *testing.T) {
 	s := images.New(dir, images.Options{})
 	for _, data := range [][]byte{nil, []byte("text\r\n"), {0, 1, 255, 0}, bytes.Repeat([]byte("x"), 3<<20)} {
 		digest := keep(t, s, data)
-		if again := keep(t, s, data); again != digest || digest != images.Digest(data) {
+		if again := keep(t, s, data); again != digest || digest != protocol.Digest(data) {
 			t.Errorf("digests %s, %s", digest, again)
 		}
 		got, err := images.New(dir, images.Options{}).Image(t.Context(), id, digest)
@@ -73,7 +74,7 @@ func TestWhatIsKeptComesBackByteForByteAlsoInAnotherProcess(t *testing.T) {
 			t.Errorf("left behind: %s", name)
 		}
 	}
-	if _, err := s.Image(t.Context(), "20260102_030405_00000002", images.Digest(nil)); !errors.Is(err, session.ErrNotFound) {
+	if _, err := s.Image(t.Context(), "20260102_030405_00000002", protocol.Digest(nil)); !errors.Is(err, session.ErrNotFound) {
 		t.Errorf("in another session: %v", err)
 	}
 }
@@ -107,7 +108,7 @@ func TestWhatIsTooLargeIsNamedButNotKept(t *testing.T) {
 	s := images.New(dir, images.Options{MaxImage: 10})
 	large := keep(t, s, []byte("12345678901"))
 	fits := keep(t, s, []byte("1234567890"))
-	if large != images.Digest([]byte("12345678901")) {
+	if large != protocol.Digest([]byte("12345678901")) {
 		t.Errorf("digest %s", large)
 	}
 	if _, err := s.Image(t.Context(), id, large); !errors.Is(err, session.ErrNotFound) {

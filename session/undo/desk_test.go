@@ -398,7 +398,7 @@ func (d *desk) change(content map[string][]byte) step {
 				touch.Kind = "removed"
 				err = os.Remove(d.at(path))
 			} else {
-				touch.After = images.Digest(after)
+				touch.After = protocol.Digest(after)
 				if err = os.MkdirAll(filepath.Dir(d.at(path)), 0o755); err == nil {
 					err = os.WriteFile(d.at(path), after, 0o644)
 				}

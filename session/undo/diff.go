@@ -3,8 +3,6 @@ package undo
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"unicode/utf8"
@@ -164,7 +162,7 @@ func (u *Undo) told(ctx context.Context, w *workplace, seq session.Seq, digest s
 		if text == nil {
 			continue
 		}
-		if sum := sha256.Sum256([]byte(*text)); hex.EncodeToString(sum[:]) == digest {
+		if protocol.Digest([]byte(*text)) == digest {
 			return []byte(*text), true, nil
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
-	"github.com/rind-dev/rind/session/images"
 )
 
 // writer draws changes of a workspace's files, and makes them, without knowing anything of undo.
@@ -95,7 +95,7 @@ type inMemory struct {
 func (m *inMemory) Keep(_ context.Context, _ session.SessionID, data []byte) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	digest := images.Digest(data)
+	digest := protocol.Digest(data)
 	m.held[digest] = slices.Clone(data)
 	return digest, nil
 }

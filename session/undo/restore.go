@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/roots"
 )
@@ -250,7 +251,6 @@ func (w *workplace) note(ctx context.Context, turn session.TurnID) {
 
 // noted reports whether the turn was undone.
 func (w *workplace) noted(ctx context.Context, turn session.TurnID) bool {
-	sum := sha256.Sum256(receipt(turn))
-	_, err := w.images.Image(ctx, w.session, hex.EncodeToString(sum[:]))
+	_, err := w.images.Image(ctx, w.session, protocol.Digest(receipt(turn)))
 	return err == nil
 }

@@ -165,7 +165,7 @@ func TestWhatCommandsChangedIsPutBackWhereItCanBeTold(t *testing.T) {
 	same(t, "in the end", d.tree(), start)
 }
 
-func digest(s string) string { return images.Digest([]byte(s)) }
+func digest(s string) string { return protocol.Digest([]byte(s)) }
 
 func TestAnImageThatIsMissingOrDamagedIsNotKept(t *testing.T) {
 	d := newDesk(t, map[string]string{"a": "1", "b": "1b", "c": "1c"})

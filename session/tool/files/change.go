@@ -2,8 +2,6 @@ package files
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -23,7 +21,6 @@ import (
 const (
 	maxTextBytes = 10 << 20
 	maxDiffBytes = 64 << 10
-	maxToldText  = 64 << 10 // of each text a change carries whole: they stay in the log for good
 )
 
 func tooLarge(format string, args ...any) session.ToolResult {
@@ -134,23 +131,13 @@ func (m *modification) write(ctx context.Context, id session.SessionID, text str
 		ch := protocol.FileChange{FilePath: filepath.ToSlash(place.Abs), Lines: c.lines}
 		ch.More.Added, ch.More.Removed, ch.More.Created, ch.More.MIME = c.added, c.removed, created, mediaType(place.Abs)
 		if !created {
-			ch.More.Before = digest(m.before)
+			ch.More.Before = protocol.Digest([]byte(m.before))
 		}
-		ch.More.After = digest(onDisk)
-		if len(m.old) <= maxToldText && len(text) <= maxToldText {
-			if ch.More.NewText = &text; !created {
-				ch.More.OldText = &m.old
-			}
-		}
+		ch.More.After = protocol.Digest([]byte(onDisk))
+		ch.Carry(m.old, text)
 		res.Changes = []protocol.FileChange{ch}
 	}
 	return res, nil
-}
-
-// digest is the SHA-256 of a file's bytes, in hex.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }
 
 // comparison is what is told of a change.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"hash"
@@ -188,8 +187,7 @@ func (p *page) image(in io.Reader, mime string) (session.ToolResult, error) {
 	if p.size > maxImageBytes || len(data) > maxImageBytes {
 		return failed(protocol.ErrTooLarge, "%q is an image of %d bytes; at most %d can be shown.", p.path, p.size, maxImageBytes), nil
 	}
-	sum := sha256.Sum256(data)
-	res := session.ToolResult{Meta: meta(false, nil, nil, hex.EncodeToString(sum[:]))}
+	res := session.ToolResult{Meta: meta(false, nil, nil, protocol.Digest(data))}
 	res.Data = mime + " image, attached."
 	res.Attachments = []protocol.Part{{Kind: "image", Name: p.path, MIME: mime, Data: data}}
 	return res, nil

@@ -166,7 +166,7 @@ func TestANewProjectSkillAsksForTrust(t *testing.T) {
 		t.Errorf("the file holds %q", got)
 	}
 	if len(res.Changes) != 1 || res.Changes[0].FilePath != filepath.ToSlash(at) || !res.Changes[0].More.Created || res.Changes[0].More.Added != 7 ||
-		*res.Changes[0].More.NewText != text || res.Changes[0].More.After != images.Digest([]byte(text)) || len(res.Changes[0].Lines) != 7 {
+		*res.Changes[0].More.NewText != text || res.Changes[0].More.After != protocol.Digest([]byte(text)) || len(res.Changes[0].Lines) != 7 {
 		t.Errorf("changes %+v", res.Changes)
 	}
 	if list := p.guide.Skills(p.work); len(list) > 0 {

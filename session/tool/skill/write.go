@@ -2,8 +2,6 @@ package skill
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,10 +17,7 @@ import (
 	"github.com/rind-dev/rind/session/roots"
 )
 
-const (
-	maxOldBytes = 1 << 20  // of a file that is replaced
-	maxToldText = 64 << 10 // of each text a change carries whole: they stay in the log for good
-)
+const maxOldBytes = 1 << 20 // of a file that is replaced
 
 // writing is one skill being written.
 type writing struct {
@@ -173,15 +168,11 @@ func unwritable(path string, err error) session.ToolResult {
 // change is what is told of the file, bounded as every change is (docs/protocol/rind-v2.md section 5).
 func change(abs, old, text string, created bool) protocol.FileChange {
 	ch := protocol.FileChange{FilePath: filepath.ToSlash(abs)}
-	ch.More.MIME, ch.More.Created, ch.More.After = "text/markdown", created, digest(text)
+	ch.More.MIME, ch.More.Created, ch.More.After = "text/markdown", created, protocol.Digest([]byte(text))
 	if !created {
-		ch.More.Before = digest(old)
+		ch.More.Before = protocol.Digest([]byte(old))
 	}
-	if len(old) <= maxToldText && len(text) <= maxToldText {
-		if ch.More.NewText = &text; !created {
-			ch.More.OldText = &old
-		}
-	}
+	ch.Carry(old, text)
 	var told protocol.ChangeLines
 	for _, e := range udiff.Lines(old, text) {
 		ch.More.Removed += told.Take("removed", old[e.Start:e.End])
@@ -189,9 +180,4 @@ func change(abs, old, text string, created bool) protocol.FileChange {
 	}
 	ch.Lines = told.Told()
 	return ch
-}
-
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
 }

@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -200,4 +201,43 @@ func TestKeyUsedAgainAfterACrashGoesOnWithItsTurnAndIsAnsweredOnce(t *testing.T)
 		}
 		b.Sound(id)
 	})
+}
+
+// A key is used again in another process while its turn goes on where it began. The answer is that of the turn: when it ends there, or, when that
+// process dies, when it was gone on with here.
+func TestKeyUsedAgainWhileItsTurnRunsInAnotherProcessIsAnsweredWithItsEnd(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+			w := peers.NewWorld()
+			text := `{"turns": [{"match": "go", "steps": [{"text": "slowly and in pieces", "chunk": 2, "delayMs": 1000}, {"finish": "stop"}, {"text": "the rest"}]}]}`
+			a, b := launch(t, w, "a", text, ""), launch(t, w, "b", text, "")
+			defer b.end()
+			c, d := a.connect(env), b.connect(env)
+			id := c.hello()
+			d.hello()
+			const params = `{"session_id":"%s","input":"go","idempotency_key":"k"}`
+			first := c.send("session/prompt", fmt.Sprintf(params, id))
+			turn := c.event("turn_started").turn
+			again := d.send("session/prompt", fmt.Sprintf(params, id))
+			c.event("assistant_delta")
+			if dies {
+				a.kill()
+			}
+			got := d.response(again)
+			if got.text("turn_id") != turn || got.text("outcome") != "completed" {
+				t.Errorf("asked again: %s", got.raw)
+			}
+			if !dies {
+				if was := c.response(first); string(was.result) != string(got.result) {
+					t.Errorf("asked again: %s, first %s", got.raw, was.raw)
+				}
+				a.end()
+			}
+			messages := string(d.call("session/replay", `{"session_id":"`+id+`"}`).result)
+			if n := strings.Count(messages, `"role":"user"`); n != 1 {
+				t.Errorf("%d user messages in %s", n, messages)
+			}
+			b.Sound(id)
+		})
+	}
 }

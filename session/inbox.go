@@ -46,14 +46,15 @@ func (s *Session) sendLetter(l letter, done func(error)) {
 	fetch(s, func(ctx context.Context, store Store) (struct{}, error) { return struct{}{}, post(ctx, store, s.ID, l) }, func(_ struct{}, err error) { done(err) })
 }
 
-// post sends a letter and waits for what became of it.
+// post sends a letter and waits for what became of it, from when the letter is there on: one that is given up while the store is slow could
+// arrive all the same, and be acted on after its sender was told that nobody will.
 func post(ctx context.Context, inbox Inbox, to SessionID, l letter) error {
-	wait, cancel := context.WithTimeout(ctx, letterWait)
-	defer cancel()
-	id, err := inbox.Post(wait, to, protocol.MustMarshal(l))
+	id, err := inbox.Post(ctx, to, protocol.MustMarshal(l))
 	if err != nil {
 		return err
 	}
+	wait, cancel := context.WithTimeout(ctx, letterWait)
+	defer cancel()
 	tick := time.NewTicker(letterPoll)
 	defer tick.Stop()
 	for {

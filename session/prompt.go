@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -41,6 +42,8 @@ type Prompt struct {
 	position int
 	atDoor   bool // not taken yet: its key is being looked up, or that of one before it
 	turn     *Turn
+	awaits   bool // the end of a turn of another process
+	unheard  int  // how often the turn of its key was looked for, which another process has just begun
 	ended    bool
 }
 
@@ -202,8 +205,21 @@ func (s *Session) again(p *Prompt, turn TurnID) {
 		s.resumeTurn(p, turn)
 		return
 	}
-	s.outcomeOf(turn, p.finish)
+	fetch(s, func(ctx context.Context, store Store) (Outcome, error) { return readOutcome(ctx, store, turn) }, func(o Outcome, err error) {
+		switch {
+		case !errors.Is(err, errNoTerminal):
+			p.finish(o, err)
+		case p.unheard < maxUnheard: // another process has just begun it
+			p.unheard++
+			s.refreshed(func() { s.againIn(100*time.Millisecond, p, turn) })
+		default:
+			p.finish(o, s.all.internal(err))
+		}
+	})
 }
+
+// maxUnheard is how often a prompt looks for the beginning of its turn in what another process wrote.
+const maxUnheard = 50
 
 // Withdraw takes a waiting prompt back, or cancels its turn. done gets TurnNotActive when it has ended.
 func (p *Prompt) Withdraw(reason string, done func(error)) {

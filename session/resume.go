@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/rind-dev/rind/protocol"
 )
 
@@ -33,11 +35,33 @@ func (s *Session) resumeTurn(p *Prompt, turn TurnID) {
 	}
 	s.lane.start(p)
 	s.withLease(func(err error) {
-		if err != nil {
+		switch {
+		case protocol.KindOf(err) == protocol.SessionBusy && p.req.Key != "":
+			s.startOver(nil)
+			s.awaitElsewhere(p, turn)
+			s.nextPrompt()
+		case err != nil:
 			s.notStarted(p, err)
-			return
+		default:
+			s.goOn(p, turn)
 		}
-		s.goOn(p, turn)
+	})
+}
+
+// awaitElsewhere waits with a turn that another process works on for its end, or for that of the process, which is looked for every second.
+func (s *Session) awaitElsewhere(p *Prompt, turn TurnID) {
+	if !p.awaits {
+		p.awaits = true
+		s.watch(turn, func(o Outcome) { p.finish(o, nil) })
+	}
+	s.againIn(time.Second, p, turn)
+}
+
+func (s *Session) againIn(d time.Duration, p *Prompt, turn TurnID) {
+	s.after(d, func() {
+		if !s.refused(p) {
+			s.again(p, turn)
+		}
 	})
 }
 

@@ -39,10 +39,23 @@ type watching struct {
 // watchedFrom starts rind app-server and follows a session from the beginning.
 func watchedFrom(t *testing.T, root, ws, id string) *watching {
 	t.Helper()
-	w := &watching{Process: launched(t, root, ws, nil, "app-server"), t: t}
-	w.call("initialize", map[string]any{"client_capabilities": []string{"rind/approvals"}})
+	w, _ := beginning(t, root, ws)
 	w.call("session/subscribe", map[string]any{"session_id": id, "after_cursor": 0})
 	return w
+}
+
+// beginning starts rind app-server; session is the one it begins with.
+func beginning(t *testing.T, root, ws string, env ...string) (w *watching, session string) {
+	t.Helper()
+	w = &watching{Process: launched(t, root, ws, env, "app-server"), t: t}
+	var begun struct {
+		ID string `json:"session_id"`
+	}
+	l := w.call("initialize", map[string]any{"client_capabilities": []string{"rind/approvals"}})
+	if err := json.Unmarshal(l.Result, &begun); err != nil {
+		t.Fatal(err)
+	}
+	return w, begun.ID
 }
 
 func (w *watching) until(what string, match func(l *wireLine) bool) *wireLine {
@@ -70,6 +83,16 @@ func (w *watching) until(what string, match func(l *wireLine) bool) *wireLine {
 
 func (w *watching) call(method string, params map[string]any) *wireLine {
 	w.t.Helper()
+	l := w.reply(method, w.ask(method, params))
+	if l.Error != nil {
+		w.t.Fatalf("%s: %s", method, l.Error)
+	}
+	return l
+}
+
+// ask sends a request and returns its id.
+func (w *watching) ask(method string, params map[string]any) int {
+	w.t.Helper()
 	w.next++
 	id := w.next
 	line, err := json.Marshal(map[string]any{"kind": "request", "request_id": id, "method": method, "params": params})
@@ -79,11 +102,19 @@ func (w *watching) call(method string, params map[string]any) *wireLine {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	l := w.until(method, func(l *wireLine) bool { return l.Kind == "response" && l.RequestID == id })
-	if l.Error != nil {
-		w.t.Fatalf("%s: %s", method, l.Error)
+	return id
+}
+
+// reply is the answer to a request: one that came already, or the next that comes.
+func (w *watching) reply(method string, id int) *wireLine {
+	w.t.Helper()
+	is := func(l *wireLine) bool { return l.Kind == "response" && l.RequestID == id }
+	for i := range w.seen {
+		if is(&w.seen[i]) {
+			return &w.seen[i]
+		}
 	}
-	return l
+	return w.until(method, is)
 }
 
 // watchedEvent is the part of an event that the tests look at.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
@@ -25,11 +26,14 @@ type asks struct {
 	silent map[string]bool   // call ids whose withdrawal is written already, or is not to be
 }
 
-// asked is one question on its way.
+// asked is one question on its way, or its answer, which the session cannot take yet.
 type asked struct {
-	id   string // of our call
+	id   string // of our call; "" once it is answered
 	stop context.CancelFunc
 }
+
+// answerRetry is how long an answer waits that could not be handed over.
+const answerRetry = time.Second
 
 // sendCall writes a call of ours.
 func (c *Conn) sendCall(call protocol.Call) {
@@ -58,7 +62,9 @@ func (a *asks) close() {
 	a.mu.Lock()
 	a.closed = true
 	for _, q := range a.open {
-		a.silent[q.id] = true
+		if q.id != "" {
+			a.silent[q.id] = true
+		}
 	}
 	a.open = map[string]*asked{}
 	a.mu.Unlock()
@@ -70,14 +76,17 @@ func (a *asks) resolved(buf []byte, action string) []byte {
 	a.mu.Lock()
 	q := a.open[action]
 	delete(a.open, action)
-	if q != nil {
+	asking := q != nil && q.id != ""
+	if asking {
 		a.silent[q.id] = true
 	}
 	a.mu.Unlock()
-	if q == nil {
+	if q != nil {
+		q.stop()
+	}
+	if !asking {
 		return buf
 	}
-	q.stop()
 	return append(acp.AppendWithdrawal(buf, q.id), '\n')
 }
 
@@ -111,39 +120,68 @@ func (c *Conn) ask(f *follow, a *acp.Ask) {
 		return
 	}
 	call.ID = c.asks.next()
-	before := c.asks.open[a.Action]
-	if before != nil { // asked again: the dialog from before is void
+	before := c.asks.open[a.Action] // asked again: the dialog from before, or its answer, is void
+	dialog := before != nil && before.id != ""
+	if dialog {
 		c.asks.silent[before.id] = true
 	}
-	c.asks.open[a.Action] = &asked{call.ID, stop}
+	q := &asked{call.ID, stop}
+	c.asks.open[a.Action] = q
 	c.asks.mu.Unlock()
-	if before != nil {
+	if dialog {
 		c.out.Line(append(acp.AppendWithdrawal(nil, before.id), '\n'), "")
+	}
+	if before != nil {
 		before.stop()
 	}
 	go func() {
 		defer stop()
 		result, err := c.rpc.Call(ctx, call)
 		c.asks.mu.Lock()
-		mine := c.asks.open[a.Action] != nil && c.asks.open[a.Action].id == call.ID
-		if mine {
-			delete(c.asks.open, a.Action)
-		}
+		mine := c.asks.open[a.Action] == q
+		q.id = ""
 		c.asks.mu.Unlock()
 		if !mine || ctx.Err() != nil || errors.Is(err, rpc.ErrEnded) { // somebody else answered, or nobody does
 			return
 		}
-		c.answered(s, a, call.Method, result, err)
+		c.handOver(ctx, s, a, call.Method, result, err)
+		c.asks.mu.Lock()
+		if c.asks.open[a.Action] == q {
+			delete(c.asks.open, a.Action)
+		}
+		c.asks.mu.Unlock()
 	}()
 }
 
-// answered hands the client's answer to the session.
-func (c *Conn) answered(s *session.Session, a *acp.Ask, method string, result json.RawMessage, err error) {
-	settled := func(err error) {
-		if err != nil {
-			c.d.cfg.Log.Info("answer of the client", "session", s.ID, "action", a.Action, "err", err)
+// handOver answers the action, again every second while the session can take no answer, because the process that works in it is stopped or its
+// log cannot be written: the dialog is gone, so that nobody would give the answer a second time. ctx ends when it is void.
+func (c *Conn) handOver(ctx context.Context, s *session.Session, a *acp.Ask, method string, result json.RawMessage, failed error) {
+	for {
+		settled := make(chan error, 1)
+		c.answered(s, a, method, result, failed, func(err error) { settled <- err })
+		var err error
+		select {
+		case err = <-settled:
+		case <-ctx.Done():
+			return
+		}
+		if err == nil {
+			return
+		}
+		c.d.cfg.Log.Info("answer of the client", "session", s.ID, "action", a.Action, "err", err)
+		if kind := protocol.KindOf(err); kind != protocol.SessionBusy && kind != protocol.PersistenceError {
+			return
+		}
+		select {
+		case <-time.After(answerRetry):
+		case <-ctx.Done():
+			return
 		}
 	}
+}
+
+// answered hands the client's answer to the session; settled runs once.
+func (c *Conn) answered(s *session.Session, a *acp.Ask, method string, result json.RawMessage, err error, settled func(error)) {
 	if method == acp.MethodElicitation {
 		words := ""
 		if err == nil {
@@ -154,7 +192,7 @@ func (c *Conn) answered(s *session.Session, a *acp.Ask, method string, result js
 	}
 	option, cancelled, ok := acp.ReadPermission(result)
 	if err == nil && cancelled {
-		c.dismissed(s, a.Turn)
+		c.dismissed(s, a.Turn, settled)
 		return
 	}
 	if a.Question != nil {

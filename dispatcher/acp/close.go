@@ -76,13 +76,17 @@ func (c *Conn) uncovered(v *session.View, t *session.OpenTurn) bool {
 
 // dismissed ends the turn whose dialog the client closed without an answer, where session/cancel of this connection would. Prompts behind that
 // turn stay: a client that stops one and sends the next may close the dialog of the first after that (docs/protocol/acp.md section 2.7).
-func (c *Conn) dismissed(s *session.Session, turn session.TurnID) {
+func (c *Conn) dismissed(s *session.Session, turn session.TurnID, done func(error)) {
 	c.withdraw(s.ID, func(k *call) bool { return k.turn == turn })
-	s.Inspect(func(v *session.View) {
+	if !s.Inspect(func(v *session.View) {
 		if t := v.Serial; t != nil && t.ID == turn && c.uncovered(v, t) {
-			s.Cancel(session.CancelRequest{Turn: turn, Surface: "acp"}, func(error) {})
+			s.Cancel(session.CancelRequest{Turn: turn, Surface: "acp"}, done)
+			return
 		}
-	})
+		done(nil)
+	}) {
+		done(nil)
+	}
 }
 
 // ended waits until the prompts were answered and the turn of a session has ended.

@@ -12,16 +12,12 @@
 package acpagent
 
 import (
-	"context"
 	"log/slog"
-	"os"
-	"reflect"
+	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
 )
@@ -44,7 +40,7 @@ func (s *Spec) id() string {
 	for _, w := range append([]string{s.Provider, s.Command, s.AuthMethod}, s.Args...) {
 		b.WriteString(w + "\x00")
 	}
-	for _, k := range sortedKeys(s.Env) {
+	for _, k := range slices.Sorted(maps.Keys(s.Env)) {
 		b.WriteString(k + "=" + s.Env[k] + "\x00")
 	}
 	b.WriteString(strings.Join(s.PassEnv, ","))
@@ -55,15 +51,6 @@ func (s *Spec) id() string {
 		b.WriteString("\x00terminal")
 	}
 	return b.String()
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // Config is what hosts stand on. Children is required.
@@ -87,12 +74,6 @@ type Config struct {
 	times times // of tests
 }
 
-// Memory keeps what is known of agents, by what starts them. Safe for concurrent use; what cannot be kept is lost.
-type Memory interface {
-	Recall(spec Spec) (Known, bool)
-	Keep(spec Spec, k Known)
-}
-
 // times are the bounds of section 5.
 type times struct {
 	initialize, open, quiet, cancel, shutdown, idle, stall, late, window, blocked, progress, closing time.Duration
@@ -102,195 +83,4 @@ var usual = times{
 	initialize: time.Minute, open: 2 * time.Minute, quiet: 250 * time.Millisecond, cancel: 5 * time.Second, shutdown: 300 * time.Millisecond,
 	idle: 10 * time.Minute, stall: 10 * time.Minute, late: 2 * time.Second, window: time.Minute, blocked: 30 * time.Second,
 	progress: 250 * time.Millisecond, closing: time.Second,
-}
-
-// crashes that many in a window fail the next prompts at once.
-const crashes = 3
-
-// Hosts are the hosted agents of one process, one child per session. Safe for concurrent use.
-type Hosts struct {
-	cfg Config
-	all *session.Sessions // set by Attach
-
-	mu     sync.Mutex // guards what follows; never held over I/O
-	of     map[session.SessionID]*host
-	seen   map[string]Known // by spec; without a time where nothing is known
-	closed bool
-	ending sync.WaitGroup // children that are being ended
-}
-
-// Known is what is known of an agent from its newest child.
-type Known struct {
-	Name     string              `json:"name"` // with its version
-	At       time.Time           `json:"at"`
-	Manifest map[string]string   `json:"manifest"` // capability -> native, emulated, degraded, unsupported
-	Images   *bool               `json:"images"`   // whether it takes images; nil until it ran
-	Models   []session.ModelInfo `json:"models"`
-	Efforts  []string            `json:"efforts"` // of whatever model it chooses
-	Commands []string            `json:"commands"`
-}
-
-// New makes hosts. Nothing is started before the first turn.
-func New(cfg Config) *Hosts {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
-	if cfg.Environ == nil {
-		cfg.Environ = os.Environ
-	}
-	if cfg.Redact == nil {
-		cfg.Redact = func(s string) string { return s }
-	}
-	if cfg.Roots == nil {
-		cfg.Roots = func(workspace string) []string { return []string{workspace} }
-	}
-	if cfg.Servers == nil {
-		cfg.Servers = func(session.SessionID, string) []Server { return nil }
-	}
-	if cfg.times == (times{}) {
-		cfg.times = usual
-	}
-	return &Hosts{cfg: cfg, of: map[session.SessionID]*host{}, seen: map[string]Known{}}
-}
-
-// Attach tells the hosts which sessions they work for: what an agent says outside a turn goes there. Call it before the first turn.
-func (h *Hosts) Attach(all *session.Sessions) { h.all = all }
-
-// Known returns what is known of the agent of a spec, in this process or from before; false when it never ran.
-func (h *Hosts) Known(spec Spec) (Known, bool) {
-	h.mu.Lock()
-	k, ok := h.seen[spec.id()]
-	h.mu.Unlock()
-	if ok || h.cfg.Memory == nil {
-		return k, ok && !k.At.IsZero()
-	}
-	k, _ = h.cfg.Memory.Recall(spec)
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if newer, ok := h.seen[spec.id()]; ok {
-		k = newer
-	} else {
-		h.seen[spec.id()] = k
-	}
-	return k, !k.At.IsZero()
-}
-
-// About tells what is known of the agent of a spec, and of its commands in a session.
-func (h *Hosts) About(id session.SessionID, spec Spec) session.HostedAgent {
-	a := session.HostedAgent{Provider: spec.Provider, Manifest: unseen(&spec)}
-	if k, ok := h.Known(spec); ok {
-		a.Name, a.Seen, a.Manifest, a.Commands = k.Name, k.At, k.Manifest, k.Commands
-	}
-	h.mu.Lock()
-	ho := h.of[id]
-	h.mu.Unlock()
-	if ho != nil {
-		ho.mu.Lock()
-		defer ho.mu.Unlock()
-		if ho.commands != nil {
-			a.Commands = ho.commands
-		}
-	}
-	return a
-}
-
-// keepFor is how long what is known is not written again where it did not change.
-const keepFor = time.Hour
-
-func (h *Hosts) learn(spec Spec, k Known) {
-	k.At = time.Now().UTC().Truncate(time.Second)
-	h.mu.Lock()
-	before := h.seen[spec.id()]
-	h.seen[spec.id()] = k
-	h.mu.Unlock()
-	fresh := k.At.Sub(before.At) < keepFor
-	before.At = k.At
-	if h.cfg.Memory != nil && !(fresh && reflect.DeepEqual(before, k)) {
-		h.cfg.Memory.Keep(spec, k)
-	}
-}
-
-// Turn answers a turn with the agent that spec names; see session.Agent.
-func (h *Hosts) Turn(ctx context.Context, spec Spec, t *session.Turn) (string, error) {
-	said, err := t.Said()
-	if err != nil {
-		return "", err
-	}
-	if said.Operation == protocol.OpCompact { // of a session that was set to the agent meanwhile
-		return "", fail(protocol.FailRejected, "A hosted agent keeps its own context.")
-	}
-	ho, err := h.host(t.Session())
-	if err != nil {
-		return "", err
-	}
-	stop, err := ho.turn(ctx, spec, t, &said)
-	if f, ok := err.(*session.Failure); ok && said.Surface == protocol.SurfacePortable { //nolint:errorlint // ours, as it was made
-		c := *f
-		c.Message = "Hosted agent failed: " + f.Message
-		err = &c
-	}
-	return stop, err
-}
-
-// host returns the host of a session.
-func (h *Hosts) host(id session.SessionID) (*host, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return nil, fail(protocol.FailUnavailable, "The runtime is shutting down.")
-	}
-	ho := h.of[id]
-	if ho == nil {
-		ho = newHost(h, id)
-		h.of[id] = ho
-	}
-	return ho, nil
-}
-
-// Forget ends the child of a session that is not open any more. It does not wait.
-func (h *Hosts) Forget(id session.SessionID) {
-	h.mu.Lock()
-	ho := h.of[id]
-	delete(h.of, id)
-	if ho == nil || h.closed {
-		h.mu.Unlock()
-		return
-	}
-	h.ending.Add(1)
-	h.mu.Unlock()
-	go func() { // ends when the child has: within its grace, or what is left is killed
-		defer h.ending.Done()
-		ho.close(h.cfg.times.closing)
-	}()
-}
-
-// Close ends all children and returns when they are gone. No turn may run any more.
-func (h *Hosts) Close() {
-	h.mu.Lock()
-	h.closed = true
-	all := h.of
-	h.of = map[session.SessionID]*host{}
-	h.mu.Unlock()
-	for _, ho := range all {
-		h.ending.Add(1)
-		go func() {
-			defer h.ending.Done()
-			ho.close(h.cfg.times.shutdown)
-		}()
-	}
-	h.ending.Wait()
-}
-
-// fail is the failure of a turn by its agent.
-func fail(kind, text string) *session.Failure {
-	f := &session.Failure{Type: kind, Status: "failed", Source: "provider", Message: text}
-	switch kind {
-	case protocol.FailUnavailable:
-		f.Status = "unavailable"
-	case protocol.FailStalled, protocol.FailTimeout:
-		f.Status = "timed_out"
-	case protocol.FailConfiguration, protocol.FailRejected:
-		f.Status = "rejected"
-	}
-	return f
 }

@@ -1,14 +1,12 @@
 package acpagent
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,131 +14,113 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
-	"github.com/rind-dev/rind/protocol/frame"
 	"github.com/rind-dev/rind/protocol/rpc"
 	"github.com/rind-dev/rind/session/proc"
 )
 
-// Bounds of a child.
 const (
-	maxUnsent   = 2 * frame.MaxBytes // bytes that wait for it to read them
 	stderrRing  = 64 << 10
 	stderrShown = 8 << 10
-	maxRequests = 64 // of the child, in flight
-	noiseLogged = 20
-	noiseShown  = 200     // bytes of a line
-	noiseLines  = 1000    // before the first message
-	noiseBytes  = 1 << 20 // likewise
-	lastRead    = 500 * time.Millisecond
+	lastRead    = 500 * time.Millisecond // for what an ended process wrote
 )
 
-var errUnread = errors.New("the agent does not read what it is sent")
+// setup is what a child is started with, and keeps.
+type setup struct {
+	spec    Spec
+	dir     string   // absolute; it works there
+	further []string // folders it may use beside
+	servers []Server // of the Model Context Protocol, of its session
+}
 
-// child is one process of a hosted agent and the connection to it.
+// same reports whether a child that was started with one is as good as one started with the other.
+func (s *setup) same(o *setup) bool {
+	return s.spec.id() == o.spec.id() && s.dir == o.dir && slices.Equal(s.further, o.further) && sameServers(s.servers, o.servers)
+}
+
+// phase is how far a child is, which decides what becomes of its updates.
+type phase int
+
+const (
+	phaseOpening   phase = iota // its session is not known yet: they wait
+	phaseReplaying              // it says again what is in our log: only how things stand counts
+	phaseOpen                   // they are told
+)
+
+// child is one process of a hosted agent and the connection to it: it owns the process, its pipes and terminals, and the goroutines in wg, which
+// all end with the process. What it says goes to its host.
 type child struct {
-	host      *host
-	spec      Spec
-	dir       string   // absolute; it works there
-	further   []string // folders it may use beside
-	servers   []Server // of the Model Context Protocol, of its session
+	host *host
+	setup
 	tag       string   // in front of its tool call ids
-	process   *proc.Process
-	env       []string
+	env       []string // its whole environment
 	mask      func(string) string
+	process   *proc.Process
+	out       *os.File // our end of its output
+	outbox    *outbox
+	noise     *noise
 	conn      *rpc.Conn
 	stderr    *ring
 	terminals terminals
-	in        *os.File // our end of its input
-	out       *os.File // our end of its output
 	wg        sync.WaitGroup
 	done      chan struct{} // closed when it has ended and all it said was read
 	broken    chan struct{} // closed when it cannot be used any more: see fault
+	spent     spent         // owned by the turn that is answered
 
-	// Known once it was opened.
-	about  acp.Hosted
-	self   acp.HostSession
-	opened bool
-	spent  spent
-
-	// Owned by the reading goroutine.
-	meter  *meter
-	noise  int  // lines that are no message
-	spoken bool // it has sent a message
-
-	mu       sync.Mutex // guards what follows; never held over I/O
-	wake     *sync.Cond
-	queue    [][]byte
-	queued   int // bytes
-	shut     bool
-	lastID   int64
-	fault    error // why broken is closed
-	requests map[string]context.CancelFunc
-	heard    time.Time
-	early    backlog // updates that came before the answer that names their session
-	opening  bool
-	silent   bool // what it says is a replay
-	asked    bool // seen to ask for consent
-	seen     map[string]bool
+	mu       sync.Mutex      // guards what follows; never held over I/O
+	about    acp.Hosted      // set before its session is opened, and never again
+	self     acp.HostSession // its session as it stands; without an id before that is known
+	phase    phase
+	lastID   int64                         // of our calls
+	fault    error                         // why broken is closed
+	requests map[string]context.CancelFunc // of the child, in flight
+	heard    time.Time                     // the last time it said anything, or was asked anew
+	seen     map[string]bool               // what it was seen to do, for its manifest
 }
 
-// start starts the process; it is not spoken to yet.
-func (ho *host) start(spec Spec, dir string, further []string, servers []Server) (*child, error) {
-	cfg := &ho.hosts.cfg
+// start starts a process and connects to it; it is not spoken to yet.
+func (ho *host) start(s setup) (*child, error) {
 	c := &child{
-		host: ho, spec: spec, dir: dir, further: further, servers: servers, env: environ(cfg.Environ(), spec.Env, spec.PassEnv), done: make(chan struct{}), broken: make(chan struct{}),
-		stderr: &ring{max: stderrRing}, requests: map[string]context.CancelFunc{}, heard: time.Now(), seen: map[string]bool{},
+		host: ho, setup: s, tag: ho.nextTag(), env: environ(ho.cfg.Environ(), s.spec.Env, s.spec.PassEnv), stderr: &ring{max: stderrRing},
+		done: make(chan struct{}), broken: make(chan struct{}), requests: map[string]context.CancelFunc{}, heard: time.Now(), seen: map[string]bool{},
 	}
-	c.mask = masker(c.env, &spec, secrets(servers), cfg.Redact)
-	c.wake = sync.NewCond(&c.mu)
+	c.mask = masker(c.env, &s.spec, secrets(s.servers), ho.cfg.Redact)
+	if err := c.spawn(); err != nil {
+		return nil, err
+	}
+	c.connect()
+	return c, nil
+}
+
+// spawn starts the process on pipes of ours.
+func (c *child) spawn() error {
 	inR, inW, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("make a pipe: %w", err)
+		return fmt.Errorf("make a pipe: %w", err)
 	}
 	outR, outW, err := os.Pipe()
 	if err != nil {
 		_, _ = inR.Close(), inW.Close()
-		return nil, fmt.Errorf("make a pipe: %w", err)
+		return fmt.Errorf("make a pipe: %w", err)
 	}
-	c.in, c.out = inW, outR
-	c.process, err = cfg.Children.Start(proc.Spec{
-		Path: spec.Command, Args: spec.Args, Dir: dir, Env: c.env, Stdin: inR, Stdout: outW, Stderr: c.stderr,
+	c.process, err = c.host.cfg.Children.Start(proc.Spec{
+		Path: c.spec.Command, Args: c.spec.Args, Dir: c.dir, Env: c.env, Stdin: inR, Stdout: outW, Stderr: c.stderr,
 	})
 	_, _ = inR.Close(), outW.Close() // the child has its own
 	if err != nil {
 		_, _ = inW.Close(), outR.Close()
-		if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "executable file not found") {
-			return nil, fail(protocol.FailUnavailable, fmt.Sprintf("There is no program %s; install it, or correct the command of this agent.", oneLine(spec.Command, 200)))
+		if noProgram(err) {
+			return fail(protocol.FailUnavailable, fmt.Sprintf("There is no program %s; install it, or correct the command of this agent.", oneLine(c.spec.Command, 200)))
 		}
-		return nil, fail(protocol.FailUnavailable, "The agent could not be started: "+oneLine(err.Error(), 300))
+		return fail(protocol.FailUnavailable, "The agent could not be started: "+oneLine(err.Error(), 300))
 	}
-	c.tag = strconv.FormatInt(int64(ho.count()), 36) + ho.run
-	c.meter = &meter{from: outR, long: func() { c.fails(errTooLong) }, early: func() { c.fails(errNoAgent) }}
-	c.conn = rpc.New(frame.NewReader(c.meter), c, rpc.Options{
-		Send:     func(call protocol.Call) { c.send(acp.AppendCall(nil, call)) },
-		Withdraw: func(id string) { c.send(acp.AppendWithdrawal(nil, id)) },
-		Panicked: func(req protocol.Request, value any, stack []byte) {
-			ho.hosts.cfg.Log.Error("panic in a message of a hosted agent", "method", req.Method, "panic", value, "stack", string(stack))
-			if req.ID != nil {
-				c.reply(protocol.Reply{ID: req.ID, Err: protocol.Errorf(protocol.InternalError, "Internal error.")})
-			}
-		},
-	})
-	served := make(chan struct{})
-	c.wg.Go(c.write)
-	c.wg.Go(func() {
-		_ = c.conn.Serve(context.Background())
-		close(served)
-		c.fails(errClosed)
-	})
-	c.wg.Go(func() { c.await(served) })
-	return c, nil
+	c.outbox, c.out = newOutbox(inW), outR
+	return nil
 }
 
-var (
-	errTooLong = errors.New("it wrote a line of more than 16 MiB")
-	errNoAgent = errors.New("it is not an ACP agent: what it writes on its standard output are no messages")
-	errClosed  = errors.New("it closed its output")
-)
+// noProgram reports whether a process could not be started because there is no such program.
+func noProgram(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "executable file not found")
+}
 
 // fails says that the child cannot be used any more.
 func (c *child) fails(err error) {
@@ -167,7 +147,7 @@ func (c *child) await(served <-chan struct{}) {
 	_ = c.out.SetReadDeadline(time.Now().Add(lastRead))
 	<-served
 	_ = c.out.Close()
-	c.stop()
+	c.outbox.stop()
 	c.mu.Lock()
 	for _, cancel := range c.requests {
 		cancel()
@@ -189,249 +169,113 @@ func (c *child) exit() string {
 	return "ended with exit code " + strconv.Itoa(exit.Code)
 }
 
-// write sends what is queued until the connection is shut or nobody reads any more.
-func (c *child) write() {
-	for {
-		c.mu.Lock()
-		for len(c.queue) == 0 && !c.shut {
-			c.wake.Wait()
-		}
-		if len(c.queue) == 0 {
-			c.mu.Unlock()
-			_ = c.in.Close()
-			return
-		}
-		msg := c.queue[0]
-		c.queue[0] = nil
-		c.queue = c.queue[1:]
-		c.queued -= len(msg)
-		c.mu.Unlock()
-		if _, err := c.in.Write(msg); err != nil {
-			c.stop()
-			_ = c.in.Close()
-			return
-		}
-	}
-}
+var errEnded = errors.New("it was ended")
 
-// stop takes no more to send and closes the child's input, also under a write that nobody reads.
-func (c *child) stop() {
-	c.mu.Lock()
-	c.shut = true
-	c.queue, c.queued = nil, 0
-	c.mu.Unlock()
-	c.wake.Broadcast()
-	_ = c.in.Close()
-}
-
-// finish closes its input once all that is queued was written.
-func (c *child) finish() {
-	c.mu.Lock()
-	c.shut = true
-	c.mu.Unlock()
-	c.wake.Broadcast()
-}
-
-// send queues a line, without its newline.
-func (c *child) send(line []byte) {
-	c.mu.Lock()
-	if c.shut {
-		c.mu.Unlock()
-		return
-	}
-	full := c.queued+len(line) > maxUnsent && len(c.queue) > 0
-	if !full {
-		c.queue = append(c.queue, append(line, '\n'))
-		c.queued += len(line) + 1
-		c.wake.Signal()
-	}
-	c.mu.Unlock()
-	if full {
-		c.fails(errUnread)
-	}
-}
-
-func (c *child) notify(method string, params any) {
-	c.send(acp.AppendNotification(nil, method, params))
-}
-
-func (c *child) reply(r protocol.Reply) {
-	line, err := acp.AppendReply(nil, r)
-	if err != nil {
-		line, _ = acp.AppendReply(nil, protocol.Reply{ID: r.ID, Err: protocol.Errorf(protocol.InternalError, "Internal error.")})
-	}
-	c.send(line)
-}
-
-// call asks the child and waits: for the answer, for ctx, or until the child cannot be used any more.
-func (c *child) call(ctx context.Context, method string, params any) (json.RawMessage, error) {
-	type answer struct {
-		result json.RawMessage
-		err    error
-	}
-	ch := make(chan answer, 1)
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil) // withdraws it, where it was not answered
-	id := c.nextID()
-	raw := protocol.MustMarshal(params)
-	c.wg.Go(func() {
-		result, err := c.conn.Call(ctx, protocol.Call{ID: id, Method: method, Params: raw})
-		ch <- answer{result, err}
-	})
-	select {
-	case a := <-ch:
-		if errors.Is(a.err, rpc.ErrEnded) {
-			c.fails(errClosed)
-			return nil, c.why()
-		}
-		return a.result, a.err
-	case <-c.broken:
-		select {
-		case a := <-ch: // it answered, and broke then
-			if a.err == nil {
-				return a.result, nil
-			}
-		default:
-		}
-		return nil, c.why()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-}
-
-func (c *child) nextID() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.lastID++
-	return strconv.FormatInt(c.lastID, 10)
-}
-
-// end ends the process: a session that can be closed is closed, its input is closed, then it is asked to end, then killed.
+// end ends the process: a session that can be closed is closed, its input is closed, then it is asked to end, then killed. It returns when nothing
+// of the child is left, and may be called again.
 func (c *child) end(grace time.Duration) {
 	c.mu.Lock()
-	closes := c.opened && c.about.Close && c.fault == nil
+	closes := c.phase == phaseOpen && c.about.Close && c.fault == nil
 	c.mu.Unlock()
-	c.fails(errors.New("it was ended"))
-	if closes && grace > 0 {
-		c.send(acp.AppendCall(nil, protocol.Call{ID: c.nextID(), Method: acp.MethodClose, Params: protocol.MustMarshal(map[string]any{"sessionId": c.self.ID})}))
-	}
+	c.fails(errEnded)
 	if grace > 0 {
-		c.finish()
+		if closes {
+			c.send(acp.AppendCall(nil, protocol.Call{ID: c.nextID(), Method: acp.MethodClose, Params: protocol.MustMarshal(object{"sessionId": c.session().ID})}))
+		}
+		c.outbox.finish()
 		timer := time.NewTimer(grace)
 		select {
 		case <-c.process.Done():
 		case <-timer.C:
 		}
 		timer.Stop()
-	} else {
-		c.stop()
 	}
+	c.outbox.stop()
 	if err := c.process.End(min(grace, proc.Grace)); err != nil {
-		c.host.hosts.cfg.Log.Warn("end of a hosted agent", "session", c.host.id, "err", err)
+		c.host.cfg.Log.Warn("end of a hosted agent", "session", c.host.id, "err", err)
 	}
-	c.stop()
 	c.wg.Wait()
 }
 
 // kill ends the process at once.
 func (c *child) kill() { c.end(0) }
 
-// Ready implements rpc.Peer.
-func (c *child) Ready() {}
+// session is the child's session as it stands.
+func (c *child) session() acp.HostSession {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.self
+}
 
-// Decode implements rpc.Peer.
-func (c *child) Decode(line []byte) (protocol.Request, error) {
-	req, err := acp.Decode(line)
-	if err != nil {
-		c.odd(line, err)
-		if r, ok := errors.AsType[*acp.Refusal](err); ok && r.ID != nil && bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) {
-			return req, err // a request that is wrong is answered
-		}
-		return req, acp.ErrIgnored
-	}
+// change changes what is known of the child's session.
+func (c *child) change(f func(self *acp.HostSession)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.self)
+}
+
+// enter says how far the child is.
+func (c *child) enter(p phase) {
+	c.mu.Lock()
+	c.phase = p
+	c.mu.Unlock()
+}
+
+func (c *child) is(p phase) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.phase == p
+}
+
+// touch counts now as the last time the child was heard of.
+func (c *child) touch() {
 	c.mu.Lock()
 	c.heard = time.Now()
 	c.mu.Unlock()
-	c.spoken = true
-	c.meter.spoken.Store(true)
-	return req, nil
 }
 
-// Refuse implements rpc.Peer.
-func (c *child) Refuse(err error) {
-	switch {
-	case errors.Is(err, frame.ErrTooLong):
-		c.fails(errTooLong)
-	case errors.Is(err, acp.ErrIgnored):
-	default:
-		if r, ok := errors.AsType[*acp.Refusal](err); ok && r.ID != nil {
-			c.reply(protocol.Reply{ID: r.ID, Err: r.Err})
-			return
+// quiet is how long the child has said nothing.
+func (c *child) quiet() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.heard)
+}
+
+// untilQuiet waits until the child has said nothing for that long; at most until it breaks, ctx ends, or stop is closed.
+func (c *child) untilQuiet(ctx context.Context, quiet time.Duration, stop <-chan struct{}) {
+	for wait := quiet - c.quiet(); wait > 0; wait = quiet - c.quiet() {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+			continue
+		case <-stop:
+		case <-c.broken:
+		case <-ctx.Done():
 		}
-		c.odd(nil, err)
+		timer.Stop()
+		return
 	}
 }
 
-// odd counts a line that is no message, and logs the first of them.
-func (c *child) odd(line []byte, err error) {
-	c.noise++
-	if c.noise <= noiseLogged {
-		c.host.hosts.cfg.Log.Info("a hosted agent wrote what is no message", "session", c.host.id, "line", oneLine(c.mask(string(line[:min(len(line), noiseShown)])), noiseShown), "err", err)
-	}
-	if !c.spoken && c.noise >= noiseLines {
-		c.fails(errNoAgent)
-	}
+// stalled reports whether the child has said nothing for that long, and waits for nothing from us.
+func (c *child) stalled(most time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.requests) == 0 && time.Since(c.heard) > most
 }
 
-// meter counts what a child writes: a line that does not end and noise before the first message are noticed while they come.
-type meter struct {
-	from   io.Reader
-	long   func()
-	early  func()
-	spoken flag
-	line   int
-	total  int
+// seenTo keeps what the child was seen to do.
+func (c *child) seenTo(what string) {
+	c.mu.Lock()
+	c.seen[what] = true
+	c.mu.Unlock()
 }
 
-// Read implements io.Reader.
-func (m *meter) Read(b []byte) (int, error) {
-	n, err := m.from.Read(b)
-	if at := bytes.LastIndexByte(b[:n], '\n'); at >= 0 {
-		m.line = n - at - 1
-	} else {
-		m.line += n
-	}
-	if m.line > frame.MaxBytes {
-		m.long()
-	}
-	if m.total += n; m.total > noiseBytes && !m.spoken.Load() && m.line != m.total { // a first message may be long itself
-		m.early()
-	}
-	return n, err
+func (c *child) wasSeenTo(what string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.seen[what]
 }
 
-// ring keeps the newest bytes written to it. Safe for concurrent use.
-type ring struct {
-	max int
-
-	mu   sync.Mutex // guards data
-	data []byte
-}
-
-// Write implements io.Writer. It never fails: a child whose errors are not taken would hang.
-func (r *ring) Write(b []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.data = append(r.data, b[max(0, len(b)-r.max):]...)
-	if over := len(r.data) - r.max; over > r.max { // moved seldom
-		r.data = append(r.data[:0], r.data[over:]...)
-	}
-	return len(b), nil
-}
-
-// tail is the newest text, at most n bytes.
-func (r *ring) tail(n int) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return strings.ToValidUTF8(string(r.data[max(0, len(r.data)-n):]), "\uFFFD")
-}
+// roots are the folders whose files it may use.
+func (c *child) roots() []string { return append(c.host.cfg.Roots(c.dir), c.further...) }

@@ -85,7 +85,7 @@ func (d *double) begin(method string, params object) chan json.RawMessage {
 	return ch
 }
 
-type message struct {
+type wire struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
@@ -124,7 +124,7 @@ func (d *double) serve() {
 			}
 			return
 		}
-		var m message
+		var m wire
 		if json.Unmarshal(raw, &m) != nil {
 			fmt.Fprintln(os.Stderr, "bad message")
 			os.Exit(9)
@@ -133,7 +133,7 @@ func (d *double) serve() {
 	}
 }
 
-func (d *double) take(m message) {
+func (d *double) take(m wire) {
 	switch m.Method {
 	case "":
 		var id string

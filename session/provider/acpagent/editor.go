@@ -7,13 +7,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/rind-dev/rind/session"
-	"github.com/rind-dev/rind/session/roots"
 )
+
+// This file is the files of a child that the editor has open (docs/protocol/acp.md section 5.4).
 
 // maxEditorBytes bounds the files that an editor is asked for: its answer is one line of the protocol.
 const maxEditorBytes = 4 << 20
 
-// front are the files of the editor that asked for the turn (docs/protocol/acp.md section 5.4); nil where it offers none.
+// front are the files of the editor that asked for the turn; nil where it offers none.
 func (k *talk) front() session.EditorFiles {
 	if k == nil {
 		return nil
@@ -22,11 +23,11 @@ func (k *talk) front() session.EditorFiles {
 }
 
 // unsaved is the text of a file as the editor has it; false where what is on disk counts.
-func unsaved(ctx context.Context, front session.EditorFiles, at, onDisk string) (string, bool) {
-	if front == nil || len(onDisk) > maxEditorBytes {
+func (f *file) unsaved(ctx context.Context, onDisk string) (string, bool) {
+	if f.front == nil || len(onDisk) > maxEditorBytes {
 		return "", false
 	}
-	text, ok := front.ReadFile(ctx, at)
+	text, ok := f.front.ReadFile(ctx, f.at)
 	if !ok || len(text) > maxFile || !utf8.ValidString(text) {
 		return "", false
 	}
@@ -39,17 +40,17 @@ func asBuffer(text string) string {
 }
 
 // hand gives the new text of a file to the editor. It reports whether the editor took it, and what is on disk of it.
-func hand(ctx context.Context, front session.EditorFiles, r *roots.Roots, at, text string) (onDisk string, ok bool) {
-	if front == nil || len(text) > maxEditorBytes {
+func (f *file) hand(ctx context.Context, text string) (onDisk string, ok bool) {
+	if f.front == nil || len(text) > maxEditorBytes {
 		return "", false
 	}
-	if dir, err := r.Stat(filepath.Dir(at)); err != nil || !dir.IsDir() { // editors need not make any
+	if dir, err := f.roots.Stat(filepath.Dir(f.at)); err != nil || !dir.IsDir() { // editors need not make any
 		return "", false
 	}
-	if !front.WriteFile(ctx, at, text) {
+	if !f.front.WriteFile(ctx, f.at, text) {
 		return "", false
 	}
-	if saved, _, err := readText(r, at); err == nil && asBuffer(saved) == asBuffer(text) {
+	if saved, _, err := f.read(); err == nil && asBuffer(saved) == asBuffer(text) {
 		return saved, true
 	}
 	return text, true // it is in a buffer, not saved yet

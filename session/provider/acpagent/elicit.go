@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,71 +31,88 @@ const (
 	maxChoices  = 200
 )
 
+// form is what a child asks for with elicitation/create.
+type form struct {
+	Mode    string `json:"mode"`
+	Message string `json:"message"`
+	Schema  struct {
+		Properties map[string]field `json:"properties"`
+		Required   []string         `json:"required"`
+	} `json:"requestedSchema"`
+}
+
+// Answers to a form.
+var (
+	cancelForm  = object{"action": "cancel"}
+	declineForm = object{"action": "decline"}
+)
+
 // elicit puts a form of the child to the person, a question a member (docs/protocol/acp.md section 5.3).
-func elicit(ctx context.Context, c *child, k *talk, params json.RawMessage) (any, error) {
-	var p struct {
-		Session string `json:"sessionId"`
-		Mode    string `json:"mode"`
-		Message string `json:"message"`
-		Schema  struct {
-			Properties map[string]field `json:"properties"`
-			Required   []string         `json:"required"`
-		} `json:"requestedSchema"`
-	}
-	if err := readParams(params, &p); err != nil {
-		return nil, err
-	}
+func elicit(ctx context.Context, _ *child, k *talk, f *form) (any, error) {
 	if k == nil {
-		return object{"action": "cancel"}, nil
+		return cancelForm, nil
 	}
-	if p.Mode != "form" && p.Mode != "" || k.unasked || len(p.Schema.Properties) == 0 || len(p.Schema.Properties) > maxFields {
-		return object{"action": "decline"}, nil
+	if k.unasked || !f.answerable() {
+		return declineForm, nil
 	}
-	leave, err := k.wait(ctx) // one after another, with the requests for consent
+	leave, err := k.queue(ctx) // one after another, with the requests for consent
 	defer leave()
-	if errors.Is(err, errWithdrawn) {
+	var content object
+	if err == nil {
+		content, err = k.fill(ctx, f)
+	}
+	switch {
+	case errors.Is(err, errWithdrawn):
 		return nil, err
-	}
-	if err != nil {
-		return object{"action": "cancel"}, nil
-	}
-	c.seenTo("elicitation")
-	content := object{}
-	for _, name := range formOrder(p.Schema.Properties, p.Schema.Required) {
-		f := p.Schema.Properties[name]
-		question := p.Message
-		if len(p.Schema.Properties) > 1 || question == "" {
-			question = strings.TrimSpace(question + "\n" + f.label(name))
-		}
-		choices := f.choices()
-		if len(choices) > maxChoices {
-			return object{"action": "decline"}, nil
-		}
-		answer, ok, err := k.question(ctx, protocol.Prefix(question, maxQuestion), choices)
-		if err != nil {
-			return object{"action": "cancel"}, nil
-		}
-		value, fits := f.value(answer)
-		switch {
-		case ok && fits:
-			content[name] = value
-		case slices.Contains(p.Schema.Required, name):
-			return object{"action": "decline"}, nil
-		}
+	case err != nil:
+		return cancelForm, nil
+	case content == nil:
+		return declineForm, nil
 	}
 	return object{"action": "accept", "content": content}, nil
 }
 
-// formOrder is the order in which the members of a form are asked for: those that are required first, as listed.
-func formOrder(properties map[string]field, required []string) []string {
-	var names []string
-	for _, n := range required {
-		if _, ok := properties[n]; ok && !slices.Contains(names, n) {
-			names = append(names, n)
+// answerable reports whether a person can be asked what the form asks.
+func (f *form) answerable() bool {
+	n := len(f.Schema.Properties)
+	if f.Mode != "form" && f.Mode != "" || n == 0 || n > maxFields {
+		return false
+	}
+	for _, member := range f.Schema.Properties {
+		if len(member.choices()) > maxChoices {
+			return false
 		}
 	}
-	for _, n := range sortedKeys(properties) {
-		if !slices.Contains(names, n) {
+	return true
+}
+
+// fill asks for the members of a form one after another; nil when one that is required was not answered.
+func (k *talk) fill(ctx context.Context, f *form) (content object, err error) {
+	content = object{}
+	for _, name := range f.order() {
+		member := f.Schema.Properties[name]
+		text := f.Message
+		if len(f.Schema.Properties) > 1 || text == "" {
+			text = strings.TrimSpace(text + "\n" + member.label(name))
+		}
+		answer, err := k.question(ctx, protocol.Prefix(text, maxQuestion), member.choices())
+		if err != nil {
+			return nil, err
+		}
+		if value, fits := member.value(answer); fits {
+			content[name] = value
+		} else if slices.Contains(f.Schema.Required, name) {
+			return nil, nil
+		}
+	}
+	return content, nil
+}
+
+// order is that in which the members of a form are asked for: those that are required first, as listed.
+func (f *form) order() []string {
+	var names []string
+	for _, n := range slices.Concat(f.Schema.Required, slices.Sorted(maps.Keys(f.Schema.Properties))) {
+		if _, ok := f.Schema.Properties[n]; ok && !slices.Contains(names, n) {
 			names = append(names, n)
 		}
 	}
@@ -178,43 +196,27 @@ func (f *field) value(answer string) (any, bool) {
 	return nil, false
 }
 
-// question asks the person one thing, as a call of ours. An error is the end of the turn, or of the request.
-func (k *talk) question(ctx context.Context, question string, choices []protocol.Choice) (answer string, ok bool, err error) {
-	k.mu.Lock()
-	if k.closed || k.halted {
-		k.mu.Unlock()
-		return "", false, noTurn()
-	}
+// question asks the person one thing, as a call of ours. An error is that of ask.
+func (k *talk) question(ctx context.Context, question string, choices []protocol.Choice) (string, error) {
 	args := object{"question": question}
 	if len(choices) > 0 {
 		args["options"] = choices
 	}
+	k.mu.Lock()
+	if k.halted() {
+		k.mu.Unlock()
+		return "", errNoTurn
+	}
 	c := k.ours("ask_user_question", oneLine(question, 200), "other", args)
 	k.start(c)
 	k.mu.Unlock()
-	type said struct {
-		text string
-		err  error
-	}
-	answered := make(chan said, 1)
-	go func() { // ends with the answer, at the latest with the turn
-		text, err := k.t.AskUser(c.id, question, choices)
-		answered <- said{text, err}
-	}()
-	select {
-	case got := <-answered:
-		answer, err = got.text, got.err
-	case <-k.stopped:
-		return "", false, noTurn()
-	case <-ctx.Done():
-		k.t.Withdraw(c.id)
-		err = errWithdrawn
+	answer, err := ask(ctx, k, c.id, func() (string, error) { return k.t.AskUser(c.id, question, choices) })
+	if errors.Is(err, errNoTurn) { // the call ends with the turn
+		return "", err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.closed && !c.done {
-		c.output = protocol.MustMarshal(object{"answer": answer})
-		k.end(c, protocol.ToolCompleted, "")
-	}
-	return answer, answer != "", err
+	c.output = protocol.MustMarshal(object{"answer": answer})
+	k.end(c, protocol.ToolCompleted, "")
+	return answer, err
 }

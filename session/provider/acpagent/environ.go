@@ -1,11 +1,11 @@
 package acpagent
 
 import (
-	"errors"
 	"runtime"
 	"slices"
 	"strings"
-	"unicode"
+
+	"github.com/rind-dev/rind/protocol/acp"
 )
 
 // lent are the variables of ours that every child gets (docs/protocol/acp.md section 5.1). No key is among them.
@@ -110,79 +110,17 @@ func hint(ours []string, given []string) string {
 	return strings.Join(names, ", ") + verb + " set here but not passed: use passEnv or --pass-env " + names[0]
 }
 
-// masker hides the values of an environment that are secrets: of variables that hold keys, and of those that env and pass name; and further ones.
-func masker(environment []string, spec *Spec, further []string, more func(string) string) func(string) string {
-	var pairs []string
-	for _, value := range further {
-		if len(value) >= 6 {
-			pairs = append(pairs, value, "[hidden]")
+// commandEnv is an environment with changes.
+func commandEnv(env []string, changes []acp.Pair) []string {
+	out := slices.Clone(env)
+	for _, p := range changes {
+		out = slices.DeleteFunc(out, func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			return sameName(name, p.Name)
+		})
+		if p.Name != "" && !strings.ContainsAny(p.Name, "=\x00") && !strings.Contains(p.Value, "\x00") {
+			out = append(out, p.Name+"="+p.Value)
 		}
 	}
-	for _, kv := range environment {
-		name, value, _ := strings.Cut(kv, "=")
-		_, own := spec.Env[name]
-		passed := slices.ContainsFunc(spec.PassEnv, func(p string) bool { return sameName(p, name) })
-		if len(value) >= 6 && (holdsKey(name) || own || passed) {
-			pairs = append(pairs, value, "[hidden]")
-		}
-	}
-	r := strings.NewReplacer(pairs...)
-	return func(s string) string { return more(r.Replace(s)) }
-}
-
-// Split splits a command line into words: white space separates, single and double quotes keep it, a backslash keeps the character behind it
-// (not within single quotes). Nothing is expanded.
-func Split(line string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	quote, open := rune(0), false
-	runes := []rune(line)
-	for i := 0; i < len(runes); i++ {
-		r := runes[i]
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == '\'':
-			word.WriteRune(r)
-		case r == '\\' && escapes(runes, i, quote):
-			i++
-			word.WriteRune(runes[i])
-			open = true
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '\'' || r == '"':
-			quote, open = r, true
-		case unicode.IsSpace(r):
-			if open {
-				words = append(words, word.String())
-				word.Reset()
-				open = false
-			}
-		default:
-			word.WriteRune(r)
-			open = true
-		}
-	}
-	switch {
-	case quote != 0:
-		return nil, errors.New("a quote is not closed")
-	case open:
-		words = append(words, word.String())
-	}
-	if len(words) == 0 {
-		return nil, errors.New("it is empty")
-	}
-	return words, nil
-}
-
-// escapes reports whether the backslash at i keeps the character behind it: in a Windows path it is a backslash.
-func escapes(runes []rune, i int, quote rune) bool {
-	if i+1 >= len(runes) {
-		return false
-	}
-	next := runes[i+1]
-	if quote == '"' || runtime.GOOS == "windows" {
-		return next == '"' || next == '\\' && runtime.GOOS != "windows"
-	}
-	return true
+	return out
 }

@@ -28,24 +28,6 @@ func sameServers(a, b []Server) bool {
 	})
 }
 
-// secrets are the values that no word about a child may show.
-func secrets(servers []Server) (values []string) {
-	for _, s := range servers {
-		for _, v := range s.Env {
-			values = append(values, v)
-		}
-		for _, vs := range s.Headers {
-			for _, v := range vs {
-				values = append(values, v)
-				if _, bare, ok := strings.Cut(v, " "); ok { // "Bearer KEY"
-					values = append(values, bare)
-				}
-			}
-		}
-	}
-	return values
-}
-
 // tools are the servers the child can be told of, in the form of the wire, and the names of those it cannot: HTTP is for children that take it.
 func (c *child) tools() (list []any, left []string) {
 	list = []any{}
@@ -67,7 +49,7 @@ func (c *child) tools() (list []any, left []string) {
 // pairs are a map's values with their names, sorted by name.
 func pairs[V any](m map[string]V, values func(V) []string) []object {
 	all := []object{}
-	for _, name := range sortedKeys(m) {
+	for _, name := range slices.Sorted(maps.Keys(m)) {
 		for _, v := range values(m[name]) {
 			all = append(all, object{"name": name, "value": v})
 		}

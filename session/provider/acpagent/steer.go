@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
@@ -48,35 +47,41 @@ func (k *talk) steerable() (end func()) {
 func (k *talk) steers(ctx context.Context) {
 	for ctx.Err() == nil {
 		in, err := k.t.Hand()
-		if err != nil {
+		switch {
+		case err != nil:
 			return
-		}
-		if in == nil {
-			select {
-			case <-k.rung:
-				continue
-			case <-ctx.Done():
+		case in != nil:
+			if !k.hand(in) {
 				return
 			}
-		}
-		g := &given{id: in.ID, text: in.Text}
-		k.mu.Lock()
-		k.given = append(k.given, g)
-		k.mu.Unlock()
-		theirs, err := k.steer(in)
-		k.mu.Lock()
-		g.theirs = theirs
-		refused := err != nil && !g.arrived
-		if refused {
-			k.given = slices.DeleteFunc(k.given, func(o *given) bool { return o == g })
-		}
-		k.mu.Unlock()
-		if refused {
-			k.host.hosts.cfg.Log.Info("a hosted agent did not take a steering", "session", k.host.id, "err", k.c.mask(err.Error()))
-			_ = k.t.TakeBack(in.ID) // an error is the end of the turn
-			return
+		default:
+			select {
+			case <-k.rung:
+			case <-ctx.Done():
+			}
 		}
 	}
+}
+
+// hand gives the child one input; false when it does not take it.
+func (k *talk) hand(in *session.Input) bool {
+	g := &given{id: in.ID, text: in.Text}
+	k.mu.Lock()
+	k.given = append(k.given, g) // it may show it before it answers
+	k.mu.Unlock()
+	theirs, err := k.steer(in)
+	k.mu.Lock()
+	g.theirs = theirs
+	refused := err != nil && !g.arrived
+	if refused {
+		k.given = slices.DeleteFunc(k.given, func(o *given) bool { return o == g })
+	}
+	k.mu.Unlock()
+	if refused {
+		k.host.cfg.Log.Info("a hosted agent did not take a steering", "session", k.host.id, "err", k.c.mask(err.Error()))
+		_ = k.t.TakeBack(in.ID) // an error is the end of the turn
+	}
+	return !refused
 }
 
 // steer asks the child to take one input. It is waited for beyond the end of the turn's context: whether it was taken must be known.
@@ -85,11 +90,19 @@ func (k *talk) steer(in *session.Input) (theirs string, err error) {
 	if err != nil {
 		return "", err
 	}
-	raw, err := k.c.within(context.Background(), k.host.hosts.cfg.times.cancel, acp.MethodSteer, object{"sessionId": k.c.session().ID, "prompt": blocks})
+	raw, err := k.c.within(context.Background(), k.host.cfg.times.cancel, acp.MethodSteer, object{"sessionId": k.c.session().ID, "prompt": blocks})
 	if err != nil {
 		return "", err
 	}
 	return acp.HostQueued(raw), nil
+}
+
+// shows reports whether the child shows an input it was given, as far as can be told.
+func (g *given) shows(u *acp.HostUpdate, text string) bool {
+	if g.theirs != "" {
+		return u.MessageID == g.theirs
+	}
+	return strings.Contains(g.text, text)
 }
 
 // userChunk takes what the child shows as said by the person: an input it was given is part of the conversation now, an echo of the prompt is
@@ -97,16 +110,14 @@ func (k *talk) steer(in *session.Input) (theirs string, err error) {
 func (k *talk) userChunk(u *acp.HostUpdate) {
 	b := acp.ReadHostBlock(u.Content)
 	for _, g := range k.given {
-		if g.theirs != "" && g.theirs != u.MessageID || g.theirs == "" && !strings.Contains(g.text, b.Text) {
-			continue
+		if g.shows(u, b.Text) {
+			k.arrives(g)
+			return
 		}
-		k.arrives(g)
-		return
 	}
-	if strings.Contains(k.said, b.Text) && b.Plain || !b.Plain && k.parts {
-		return
+	if !k.prompt.echoes(&b) {
+		k.event(u)
 	}
-	k.event(u)
 }
 
 // arrives records that an input is part of the conversation. k.mu is held.
@@ -116,8 +127,8 @@ func (k *talk) arrives(g *given) {
 	}
 	g.arrived = true
 	k.flush()
-	if err := k.t.Arrived(g.id); err != nil && k.err == nil && !k.halted {
-		k.err = err
+	if err := k.t.Arrived(g.id); !k.halted() {
+		k.fails(err)
 	}
 }
 
@@ -133,22 +144,4 @@ func (k *talk) settleGiven(dropped []string) {
 		k.arrives(g)
 	}
 	k.given = nil
-}
-
-// begins keeps what the child is asked, to know it again where the child repeats it; text is the person's part of it.
-func (k *talk) begins(blocks []acp.Content, text string) {
-	var said strings.Builder
-	parts := false
-	for _, b := range blocks {
-		if b.Type == "text" && b.Text != nil {
-			said.WriteString(*b.Text)
-		} else {
-			parts = true
-		}
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.said, k.parts = said.String(), parts
-	k.asksToCompact = strings.HasPrefix(strings.TrimSpace(text), "/compact")
-	k.heard = time.Now()
 }

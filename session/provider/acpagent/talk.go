@@ -1,63 +1,44 @@
 package acpagent
 
 import (
-	"encoding/json"
-	"strings"
 	"sync"
-	"time"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session"
 )
 
-// talk turns what a child says in one turn into facts (docs/protocol/acp.md section 5.2). Its methods may be called from several goroutines; what
-// is recorded keeps the order of the calls.
+// talk turns what a child says in one turn into facts (docs/protocol/acp.md section 5.2): it owns the message that is being said, the calls that
+// are open, and the line of those who want to ask the person. Its methods may be called from several goroutines; what is recorded keeps the
+// order of the calls.
 type talk struct {
 	host    *host
 	c       *child
 	t       *session.Turn
-	unasked bool // nobody can be asked
+	unasked bool          // nobody can be asked
+	stopped chan struct{} // closed when the turn is being cancelled or over: nobody is asked any more
+	rung    chan struct{} // an input for it may wait
 
-	mu      sync.Mutex // guards what follows; held while facts are recorded, so that they keep their order
-	closed  bool
-	heard   time.Time
-	message string // id of the message being said; "" for none
-	text    strings.Builder
-	thought strings.Builder
-	theirs  string // its id as the child names it
-	kind    string // of the newest chunk
-	step    string // id of the newest message: calls behind it belong to it
-	calls   map[string]*call
-	order   []*call
-	size    int // of the child's context; 0 unknown
-	err     error
-	said    string // all of the prompt that is being answered: an echo of it is nothing new
-	parts   bool   // the prompt carries more than text
-	given   []*given
-	stopped chan struct{} // closed when the turn is being cancelled: nobody is asked any more
-	halted  bool
+	mu     sync.Mutex // guards what follows; held while facts are recorded, so that they keep their order
+	closed bool       // nothing is told any more
+	err    error      // the first that kept something out of the log
 
-	compactions   map[string]*compaction // of its context, by the child's id
-	asksToCompact bool                   // the person asked for one
-
-	rung  chan struct{}   // an input for it may wait
-	line  []chan struct{} // who wants to ask the person, in their order; closed is that of the first, who may
-	asked int             // requests for consent without an answer
+	message     message // that is being said
+	step        string  // id of the newest one: calls behind it belong to it
+	calls       map[string]*call
+	order       []*call                // also those of ours, which the child has no id for
+	compactions map[string]*compaction // of its context, by the child's id
+	prompt      prompt                 // that is being answered
+	given       []*given
+	line        line
+	asked       int // requests for consent without an answer
 }
 
 func newTalk(ho *host, c *child, t *session.Turn) *talk {
 	return &talk{
-		host: ho, c: c, t: t, calls: map[string]*call{}, heard: time.Now(), compactions: map[string]*compaction{},
+		host: ho, c: c, t: t, calls: map[string]*call{}, compactions: map[string]*compaction{},
 		stopped: make(chan struct{}), rung: make(chan struct{}, 1),
 	}
-}
-
-// quiet is how long nothing was said.
-func (k *talk) quiet() time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return time.Since(k.heard)
 }
 
 // update takes one update; false when the turn has ended.
@@ -67,7 +48,6 @@ func (k *talk) update(u *acp.HostUpdate) bool {
 	if k.closed {
 		return false
 	}
-	k.heard = time.Now()
 	switch u.Kind {
 	case acp.AgentChunk, acp.ThoughtChunk:
 		k.chunk(u)
@@ -102,68 +82,24 @@ func (k *talk) noticed(u *acp.HostUpdate) {
 		k.event(u)
 		return
 	}
-	k.notice(u.Severity, *u.Title, u)
+	k.t.Note(noticeOf(u.Severity, *u.Title, u.Raw))
 }
 
-// pause closes the message that is being said.
-func (k *talk) pause() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.flush()
+func planOf(u *acp.HostUpdate) protocol.Body {
+	p := &protocol.PlanUpdated{Plan: []protocol.PlanStep{}}
+	for _, e := range u.Entries {
+		status := e.Status
+		if status != "in_progress" && status != "completed" {
+			status = "pending"
+		}
+		p.Plan = append(p.Plan, protocol.PlanStep{Step: e.Content, Status: status})
+	}
+	return p
 }
 
-// chunk takes a piece of a message or of a thought.
-func (k *talk) chunk(u *acp.HostUpdate) {
-	b := acp.ReadHostBlock(u.Content)
-	if !b.Plain {
-		k.event(u)
-	}
-	if b.Text == "" {
-		return
-	}
-	fresh := k.message == "" || u.MessageID != k.theirs && u.MessageID != "" && k.theirs != ""
-	if u.Kind == acp.ThoughtChunk && k.kind == acp.AgentChunk { // a thought after words begins anew; words after a thought go with it
-		fresh = true
-	}
-	if k.kind == acp.ThoughtChunk && u.Kind == acp.AgentChunk && k.message != "" {
-		fresh = false
-	}
-	if fresh {
-		k.flush()
-		k.message = k.t.NewID()
-	}
-	k.theirs, k.kind = u.MessageID, u.Kind
-	if u.Kind == acp.ThoughtChunk {
-		k.thought.WriteString(b.Text)
-		k.t.Think(k.message, b.Text)
-		return
-	}
-	k.text.WriteString(b.Text)
-	k.t.Say(k.message, b.Text)
-}
-
-// flush closes the message that is being said, and records bodies behind it in the same transaction. k.mu is held.
-func (k *talk) flush(bodies ...protocol.Body) {
-	var all []protocol.Body
-	if k.thought.Len() > 0 {
-		r := &protocol.ReasoningCompleted{Content: k.thought.String()}
-		r.ContentChars = protocol.CharLen(r.Content)
-		r.More.MessageID, r.More.Provider = k.message, k.c.spec.Provider
-		all = append(all, r)
-		k.c.seenTo(acp.ThoughtChunk)
-	}
-	if k.text.Len() > 0 {
-		m := &protocol.AssistantMessageCompleted{Content: k.text.String(), MessageID: k.message}
-		m.ContentChars = protocol.CharLen(m.Content)
-		all = append(all, m)
-	}
-	if k.message != "" {
-		k.step = k.message
-	}
-	k.message, k.theirs, k.kind = "", "", ""
-	k.text.Reset()
-	k.thought.Reset()
-	k.record(append(all, bodies...)...)
+// event keeps an update as it was sent.
+func (k *talk) event(u *acp.HostUpdate) {
+	k.t.Note(k.c.providerEvent(acp.MethodUpdate, u.Raw))
 }
 
 // record appends facts. What a cancel forbids, a start, is left out then: the rest is told all the same. k.mu is held.
@@ -171,16 +107,21 @@ func (k *talk) record(bodies ...protocol.Body) {
 	if len(bodies) == 0 {
 		return
 	}
-	if k.halted {
+	if k.halted() {
 		bodies = withoutStarts(bodies)
 	}
 	err := k.t.Record(bodies...)
-	if err != nil && !k.halted {
+	if err != nil && !k.halted() {
 		if rest := withoutStarts(bodies); len(rest) < len(bodies) && !storeFault(err) {
 			err = k.t.Record(rest...)
 		}
 	}
-	if err != nil && k.err == nil {
+	k.fails(err)
+}
+
+// fails keeps the first error that kept something out of the log. k.mu is held.
+func (k *talk) fails(err error) {
+	if k.err == nil {
 		k.err = err
 	}
 }
@@ -195,7 +136,13 @@ func withoutStarts(bodies []protocol.Body) []protocol.Body {
 	return out
 }
 
-// close ends the messages and calls that are open; status is that of calls without an end.
+// storeFault reports whether an error says that the log could not be written.
+func storeFault(err error) bool {
+	kind := protocol.KindOf(err)
+	return kind == protocol.PersistenceError || kind == protocol.SessionBusy
+}
+
+// close ends the messages and calls that are open; status is that of calls without an end. An error says that the log could not be written.
 func (k *talk) close(status string) error {
 	k.halt()
 	k.mu.Lock()
@@ -207,108 +154,27 @@ func (k *talk) close(status string) error {
 		}
 	}
 	k.closed = true
-	if k.err != nil && !storeFault(k.err) { // the turn was closed by somebody else, or is being cancelled
+	if !storeFault(k.err) { // the turn was closed by somebody else, or is being cancelled
 		return nil
 	}
 	return k.err
-}
-
-// storeFault reports whether an error says that the log could not be written.
-func storeFault(err error) bool {
-	kind := protocol.KindOf(err)
-	return kind == protocol.PersistenceError || kind == protocol.SessionBusy
 }
 
 // halt ends the asking: what is open is answered as cancelled.
 func (k *talk) halt() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.halted {
-		k.halted = true
+	if !k.halted() {
 		close(k.stopped)
 	}
 }
 
-// cancel says to the child that the turn is cancelled, and returns what comes when its answer is not waited for any longer.
-func (k *talk) cancel(most time.Duration) <-chan time.Time {
-	k.halt()
-	k.c.notify(acp.MethodCancel, object{"sessionId": k.c.session().ID})
-	return time.After(most)
-}
-
-func planOf(u *acp.HostUpdate) *protocol.PlanUpdated {
-	p := &protocol.PlanUpdated{Plan: []protocol.PlanStep{}}
-	for _, e := range u.Entries {
-		status := e.Status
-		if status != "in_progress" && status != "completed" {
-			status = "pending"
-		}
-		p.Plan = append(p.Plan, protocol.PlanStep{Step: e.Content, Status: status})
-	}
-	return p
-}
-
-// level takes how full the child's context is.
-func (k *talk) level(u *acp.HostUpdate) {
-	if u.Used == nil || u.Size == nil || *u.Size <= 0 {
-		k.event(u)
-		return
-	}
-	k.c.seenTo(acp.UsageUpdate)
-	k.size = *u.Size
-	b := k.stats(*u.Used, 0, 0, 0)
-	b.More.Level = true
-	b.Stats.ContextWindowTokens, b.Stats.ContextUsagePercent = *u.Size, float64(*u.Used)/float64(*u.Size)
-	var cost struct {
-		Amount   *float64 `json:"amount"`
-		Currency string   `json:"currency"`
-	}
-	if json.Unmarshal(u.Cost, &cost) == nil && cost.Amount != nil && (cost.Currency == "USD" || cost.Currency == "") {
-		if more := k.c.spent.upTo(*cost.Amount); more > 0 {
-			b.More.Cost = &more
-		}
-	}
-	k.t.Note(b)
-}
-
-// spent is what the child's session has cost so far, in US dollars, as the child says: each time the whole of it.
-type spent struct {
-	amount  float64
-	guessed bool // it came back, and amount is what our log knows of the session
-}
-
-// upTo takes a new amount and returns what came to it. One that is less than before began anew.
-func (s *spent) upTo(amount float64) (more float64) {
-	more = amount - s.amount
-	switch {
-	case more >= 0:
-	case s.guessed: // others had a part in what the log knows
-		more = 0
+// halted reports whether nobody is asked any more, and nothing done. It stays so under k.mu.
+func (k *talk) halted() bool {
+	select {
+	case <-k.stopped:
+		return true
 	default:
-		more = amount
+		return false
 	}
-	*s = spent{amount: amount}
-	return more
-}
-
-// used takes what the turn used.
-func (k *talk) used(u *acp.HostUsage) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.flush()
-	k.c.seenTo(acp.UsageUpdate)
-	k.t.Note(k.stats(u.Input, u.Cached, u.Output, u.Thought))
-}
-
-func (k *talk) stats(in, cached, out, thought int) *protocol.TokenStatsUpdated {
-	b := &protocol.TokenStatsUpdated{}
-	b.Stats = protocol.Stats{
-		SamplingKind: "assistant", InputTokens: in, CachedInputTokens: cached, OutputTokens: out, ReasoningOutputTokens: thought,
-		TotalTokens: in + out, Anchor: "provider",
-	}
-	if in > 0 {
-		b.Stats.CacheHitRate = float64(cached) / float64(in)
-	}
-	b.More.Model, b.More.Provider = k.t.Selection.Model, k.c.spec.Provider
-	return b
 }

@@ -2,292 +2,119 @@ package acpagent
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"io/fs"
 	"os"
 	"runtime"
-	"slices"
-	"strings"
-	"sync"
-	"unicode/utf8"
 
-	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/acp"
 	"github.com/rind-dev/rind/session/proc"
 )
 
-// Bounds of terminals (docs/protocol/acp.md section 5.4).
-const (
-	maxTerminals = 16
-	maxOutput    = 1 << 20
-)
+// This file serves terminals to a child (docs/protocol/acp.md section 5.4).
 
-// terminal is one command the child runs through us.
-type terminal struct {
-	id      string
-	process *proc.Process
-	temp    string // a folder of its own, removed with it; "" for none
-
-	mu    sync.Mutex // guards what follows
-	limit int
-	out   []byte
-	cut   bool // out lost its beginning
-}
-
-// Write implements io.Writer: the newest output stays, cut at its start between characters.
-func (t *terminal) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.out = append(t.out, b...)
-	if len(t.out) > 2*t.limit+4096 { // cut seldom
-		t.trim()
-	}
-	return len(b), nil
-}
-
-func (t *terminal) trim() {
-	over := len(t.out) - t.limit
-	if over <= 0 {
-		return
-	}
-	t.cut = true
-	rest := t.out[over:]
-	for len(rest) > 0 && !utf8.RuneStart(rest[0]) {
-		rest = rest[1:]
-	}
-	t.out = append(t.out[:0], rest...)
-}
-
-func (t *terminal) output() (text string, cut bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.trim()
-	return strings.ToValidUTF8(string(t.out), "\uFFFD"), t.cut
-}
-
-// exitStatus is how the command ended; nil while it runs.
-func (t *terminal) exitStatus() any {
-	select {
-	case <-t.process.Done():
-	default:
-		return nil
-	}
-	return t.exit()
-}
-
-func (t *terminal) exit() any {
-	exit, _ := t.process.Wait(context.Background())
-	s := struct {
-		Code   *int    `json:"exitCode"`
-		Signal *string `json:"signal"`
-	}{}
-	if exit.Signal != "" {
-		s.Signal = &exit.Signal
-	} else {
-		s.Code = &exit.Code
-	}
-	return s
-}
-
-func (t *terminal) release() {
-	_ = t.process.End(0)
-	if t.temp != "" {
-		_ = os.RemoveAll(t.temp)
-	}
-}
-
-// terminals are those of a child.
-type terminals struct {
-	mu     sync.Mutex // guards what follows
-	list   map[string]*terminal
-	making int
-	closed bool
-}
-
-// reserve takes a place; false when all are taken.
-func (s *terminals) reserve() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed || len(s.list)+s.making >= maxTerminals {
-		return false
-	}
-	s.making++
-	return true
-}
-
-// add puts a terminal in the place that was reserved; nil gives the place back. false when the child has ended meanwhile.
-func (s *terminals) add(t *terminal) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.making--
-	if t == nil || s.closed {
-		return false
-	}
-	if s.list == nil {
-		s.list = map[string]*terminal{}
-	}
-	s.list[t.id] = t
-	return true
-}
-
-func (s *terminals) find(id string) *terminal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.list[id]
-}
-
-func (s *terminals) take(id string) *terminal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.list[id]
-	delete(s.list, id)
-	return t
-}
-
-// close ends all of them.
-func (s *terminals) close() {
-	s.mu.Lock()
-	s.closed = true
-	list := s.list
-	s.list = nil
-	s.mu.Unlock()
-	var wg sync.WaitGroup
-	for _, t := range list {
-		wg.Go(t.release)
-	}
-	wg.Wait()
-}
-
-// terminalText is the output of a terminal of the child, for the call that shows it.
-func (c *child) terminalText(id string) string {
-	t := c.terminals.find(id)
-	if t == nil {
-		return ""
-	}
-	text, _ := t.output()
-	return text
-}
-
-func noTerminal() error {
-	return &protocol.Error{Kind: acp.NoResource, Message: "There is no such terminal."}
-}
-
-// terminalOf finds the terminal a request is about.
-func (c *child) terminalOf(params json.RawMessage) (*terminal, error) {
-	var p struct {
-		Session string `json:"sessionId"`
-		ID      string `json:"terminalId"`
-	}
-	if err := readParams(params, &p); err != nil {
-		return nil, err
-	}
-	if err := c.mine(p.Session); err != nil {
-		return nil, err
-	}
-	t := c.terminals.find(p.ID)
-	if t == nil {
-		return nil, noTerminal()
-	}
-	return t, nil
+// command is what a child asks with terminal/create.
+type command struct {
+	Session string     `json:"sessionId"`
+	Command string     `json:"command"`
+	Args    []string   `json:"args"` // without any, the command is a whole command line
+	Env     []acp.Pair `json:"env"`
+	CWD     *string    `json:"cwd"`
+	Limit   *int       `json:"outputByteLimit"`
 }
 
 // terminalCreate serves terminal/create.
-func terminalCreate(ctx context.Context, c *child, k *talk, params json.RawMessage) (any, error) {
-	var p struct {
-		Session string     `json:"sessionId"`
-		Command string     `json:"command"`
-		Args    []string   `json:"args"`
-		Env     []acp.Pair `json:"env"`
-		CWD     *string    `json:"cwd"`
-		Limit   *int       `json:"outputByteLimit"`
-	}
-	if err := readParams(params, &p); err != nil {
+func terminalCreate(ctx context.Context, c *child, k *talk, p *command) (any, error) {
+	if err := c.serves("shell", p.Session); err != nil {
 		return nil, err
 	}
-	switch {
-	case !c.spec.Terminal:
-		return nil, protocol.Errorf(protocol.MethodNotFound, "Terminals are not served.")
-	case p.Command == "":
-		return nil, badParams("command must not be empty.")
+	if p.Command == "" {
+		return nil, acp.Bad("command must not be empty.")
 	}
-	if err := c.mine(p.Session); err != nil {
+	dir, err := c.workDir(p.CWD)
+	if err != nil {
 		return nil, err
 	}
-	c.seenTo("shell")
-	dir := c.dir
-	if p.CWD != nil && *p.CWD != "" {
-		r, at, err := c.place(*p.CWD)
-		if err != nil {
-			return nil, err
-		}
-		info, err := r.Stat(*p.CWD)
-		r.Close()
-		if err != nil {
-			return nil, pathFault(err)
-		}
-		if !info.IsDir() {
-			return nil, badParams("cwd is no folder.")
-		}
-		dir = at
-	}
-	if !c.terminals.reserve() {
-		return nil, protocol.Errorf(protocol.Overloaded, "There are %d terminals already; release one.", maxTerminals)
+	if err := c.terminals.reserve(); err != nil {
+		return nil, err
 	}
 	line := commandLine(p.Command, p.Args)
 	g, err := c.grant(ctx, k, &deed{shellSpec, oneLine(line, 200), object{"command": line}, "", line})
 	if err != nil {
-		c.terminals.add(nil)
+		c.terminals.giveBack()
 		return nil, err
 	}
-	t := &terminal{id: "term_" + k.t.NewID()[:12], limit: maxOutput}
-	if p.Limit != nil && *p.Limit >= 0 && *p.Limit < maxOutput {
-		t.limit = *p.Limit
-	}
-	spec := proc.Spec{Path: p.Command, Args: p.Args, Dir: dir, Env: commandEnv(c.env, p.Env), Stdout: t, Stderr: t}
-	if len(p.Args) == 0 { // a whole command line
-		spec.Path, spec.Args = shell(p.Command)
-	}
-	if g.verdict.Reads && proc.Landlock() > 0 { // it was allowed because it only reads: it is held to that
-		if t.temp, err = os.MkdirTemp("", "rind-command-"); err == nil {
-			spec.Bounds = &proc.Bounds{Write: []string{t.temp}, Deny: c.host.hosts.cfg.Private}
-			spec.Env = commandEnv(spec.Env, []acp.Pair{{Name: "TMPDIR", Value: t.temp}})
-		}
-	}
-	if err == nil {
-		t.process, err = c.host.hosts.cfg.Children.Start(spec)
-	}
+	t, err := c.run(p, dir, g)
 	if err != nil {
-		c.terminals.add(nil)
-		text := "The command could not be started: " + oneLine(err.Error(), 300)
-		if errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "executable file not found") {
-			text = "There is no program " + oneLine(p.Command, 200) + "."
-		}
-		k.fault(&g, text)
-		return nil, badParams(text)
+		c.terminals.giveBack()
+		g.failed(messageOf(err))
+		return nil, err
 	}
 	if !c.terminals.add(t) {
 		t.release()
-		return nil, noTurn()
+		return nil, errNoTurn
 	}
 	if g.own {
-		k.mu.Lock()
-		g.call.shown = []acp.HostContent{{Terminal: t.id}}
-		k.mu.Unlock()
-		c.wg.Go(func() {
-			<-t.process.Done()
-			status := protocol.ToolCompleted
-			if exit, err := t.process.Wait(context.Background()); err != nil || exit.Code != 0 {
-				status = protocol.ToolFailed
-			}
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			if !k.closed && !g.call.done {
-				k.end(g.call, status, "")
-			}
-		})
+		c.follow(t, g)
 	}
 	return object{"terminalId": t.id}, nil
+}
+
+// workDir is the folder a command runs in. The error is for the child.
+func (c *child) workDir(asked *string) (string, error) {
+	if asked == nil || *asked == "" {
+		return c.dir, nil
+	}
+	f, err := c.file(nil, *asked)
+	if err != nil {
+		return "", err
+	}
+	defer f.close()
+	info, err := f.roots.Stat(f.path)
+	switch {
+	case err != nil:
+		return "", pathFault(err)
+	case !info.IsDir():
+		return "", acp.Bad("cwd is no folder.")
+	}
+	return f.at, nil
+}
+
+// run starts a command that was granted. The error is for the child.
+func (c *child) run(p *command, dir string, g *granted) (*terminal, error) {
+	t := &terminal{id: "term_" + g.k.t.NewID()[:12], out: &ring{max: maxOutput}}
+	if p.Limit != nil && *p.Limit >= 0 && *p.Limit < maxOutput {
+		t.out.max = *p.Limit
+	}
+	spec := proc.Spec{Path: p.Command, Args: p.Args, Dir: dir, Env: commandEnv(c.env, p.Env), Stdout: t.out, Stderr: t.out}
+	if len(p.Args) == 0 {
+		spec.Path, spec.Args = shell(p.Command)
+	}
+	var err error
+	if g.reads && proc.Landlock() > 0 { // it was allowed because it only reads: it is held to that
+		err = t.bound(&spec, c.host.cfg.Private)
+	}
+	if err == nil {
+		t.process, err = c.host.cfg.Children.Start(spec)
+	}
+	switch {
+	case err == nil:
+		return t, nil
+	case noProgram(err):
+		err = acp.Bad("There is no program %s.", oneLine(p.Command, 200))
+	default:
+		err = acp.Bad("The command could not be started: %s", oneLine(err.Error(), 300))
+	}
+	t.release()
+	return nil, err
+}
+
+// bound holds a command to reading: it writes nowhere but in a folder of its own, and does not see what is private.
+func (t *terminal) bound(spec *proc.Spec, private []string) (err error) {
+	if t.temp, err = os.MkdirTemp("", "rind-command-"); err != nil {
+		return err
+	}
+	spec.Bounds = &proc.Bounds{Write: []string{t.temp}, Deny: private}
+	spec.Env = commandEnv(spec.Env, []acp.Pair{{Name: "TMPDIR", Value: t.temp}})
+	return nil
 }
 
 // shell is how a whole command line is run.
@@ -298,55 +125,50 @@ func shell(line string) (string, []string) {
 	return "/bin/sh", []string{"-c", line}
 }
 
-// commandLine is a command as a shell would read it, so that it can be judged.
-func commandLine(command string, args []string) string {
-	if len(args) == 0 {
-		return command
-	}
-	words := make([]string, 0, len(args)+1)
-	for _, w := range append([]string{command}, args...) {
-		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		words = append(words, w)
-	}
-	return strings.Join(words, " ")
+// follow shows the output of a command in the call that was made for it, and ends that call with it.
+func (c *child) follow(t *terminal, g *granted) {
+	g.k.mu.Lock()
+	g.call.shown = []acp.HostContent{{Terminal: t.id}}
+	g.k.mu.Unlock()
+	c.wg.Go(func() { // ends with the command, at the latest with the child
+		<-t.process.Done()
+		g.end(t.status(), "")
+	})
 }
 
-func plain(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./=:,+@%", r)
+// terminalRef is what a child asks about a terminal with.
+type terminalRef struct {
+	Session string `json:"sessionId"`
+	ID      string `json:"terminalId"`
 }
 
-// commandEnv is an environment with changes.
-func commandEnv(env []string, changes []acp.Pair) []string {
-	out := slices.Clone(env)
-	for _, p := range changes {
-		out = slices.DeleteFunc(out, func(kv string) bool {
-			name, _, _ := strings.Cut(kv, "=")
-			return sameName(name, p.Name)
-		})
-		if p.Name != "" && !strings.ContainsAny(p.Name, "=\x00") && !strings.Contains(p.Value, "\x00") {
-			out = append(out, p.Name+"="+p.Value)
-		}
+// terminal finds the terminal a request is about.
+func (c *child) terminal(p *terminalRef) (*terminal, error) {
+	if err := c.mine(p.Session); err != nil {
+		return nil, err
 	}
-	return out
+	return c.terminals.find(p.ID)
 }
 
-func terminalOutput(_ context.Context, c *child, _ *talk, params json.RawMessage) (any, error) {
-	t, err := c.terminalOf(params)
+// terminalOutput serves terminal/output.
+func terminalOutput(_ context.Context, c *child, _ *talk, p *terminalRef) (any, error) {
+	t, err := c.terminal(p)
 	if err != nil {
 		return nil, err
 	}
 	text, cut := t.output()
 	r := object{"output": text, "truncated": cut}
-	if exit := t.exitStatus(); exit != nil {
-		r["exitStatus"] = exit
+	select {
+	case <-t.process.Done():
+		r["exitStatus"] = t.exit()
+	default:
 	}
 	return r, nil
 }
 
-func terminalWait(ctx context.Context, c *child, _ *talk, params json.RawMessage) (any, error) {
-	t, err := c.terminalOf(params)
+// terminalWait serves terminal/wait_for_exit.
+func terminalWait(ctx context.Context, c *child, _ *talk, p *terminalRef) (any, error) {
+	t, err := c.terminal(p)
 	if err != nil {
 		return nil, err
 	}
@@ -358,8 +180,9 @@ func terminalWait(ctx context.Context, c *child, _ *talk, params json.RawMessage
 	}
 }
 
-func terminalKill(_ context.Context, c *child, _ *talk, params json.RawMessage) (any, error) {
-	t, err := c.terminalOf(params)
+// terminalKill serves terminal/kill: the output stays.
+func terminalKill(_ context.Context, c *child, _ *talk, p *terminalRef) (any, error) {
+	t, err := c.terminal(p)
 	if err != nil {
 		return nil, err
 	}
@@ -369,17 +192,16 @@ func terminalKill(_ context.Context, c *child, _ *talk, params json.RawMessage) 
 	return object{}, nil
 }
 
-func terminalRelease(_ context.Context, c *child, k *talk, params json.RawMessage) (any, error) {
-	t, err := c.terminalOf(params)
+// terminalRelease serves terminal/release.
+func terminalRelease(_ context.Context, c *child, k *talk, p *terminalRef) (any, error) {
+	t, err := c.terminal(p)
 	if err != nil {
 		return nil, err
 	}
 	if k != nil {
 		k.keepOutput(t)
 	}
-	if t = c.terminals.take(t.id); t != nil {
-		t.release()
-	}
+	c.terminals.remove(t)
 	return object{}, nil
 }
 

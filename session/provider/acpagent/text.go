@@ -2,13 +2,10 @@ package acpagent
 
 import (
 	"strings"
-	"sync/atomic"
 	"unicode"
 
 	"github.com/rind-dev/rind/protocol"
 )
-
-type flag struct{ atomic.Bool }
 
 // oneLine is a text on one line, without control characters, at most n characters.
 func oneLine(s string, n int) string {

@@ -2,7 +2,6 @@ package acpagent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -17,13 +16,15 @@ var stops = map[string]string{
 	"end_turn": "end_turn", "max_tokens": "max_tokens", "max_turn_requests": "max_turn_requests", "refusal": "content_filter",
 }
 
+const recapIntro = "This conversation began before you joined it. What was said and done so far, as the record has it:\n\n"
+
+// answered is what a child was seen to do that answered a prompt.
+const answered = "answered"
+
 // turn answers one turn.
 func (ho *host) turn(ctx context.Context, spec Spec, t *session.Turn, said *session.Said) (string, error) {
-	ho.turns.Lock()
-	defer ho.turns.Unlock()
-	defer ho.rest()
-	defer ho.answered(t)
-	c, recap, err := ho.ensure(ctx, spec, t, said)
+	defer ho.enter(t)()
+	c, recap, err := ho.ready(ctx, spec, t, said)
 	if err != nil {
 		return "", err
 	}
@@ -31,152 +32,187 @@ func (ho *host) turn(ctx context.Context, spec Spec, t *session.Turn, said *sess
 	if cause := context.Cause(ctx); cause != nil {
 		return "", cause
 	}
-	k := newTalk(ho, c, t)
-	k.unasked = said.Unasked || ho.hosts.cfg.Unattended
-	ho.begin(k)
-	c.flushEarly()
-	if c.about.Steer {
-		if err := t.Steering(k.ring); err != nil {
-			return "", err
-		}
-	}
 	before := said.Context
 	if recap != "" {
 		before = append([]string{recapIntro + recap}, before...)
 	}
-	stop, err := ho.answer(ctx, k, before, said.Text, said.Parts)
-	for err == nil && stop == stops["end_turn"] { // what waits for the end of the answer is said in the same turn
-		k.pause()
-		var more *session.Input
-		if more, err = t.Deliver(protocol.ModeSteering); err == nil && more == nil { // one the child did not take any more
-			more, err = t.Deliver(protocol.ModeFollowUp)
-		}
-		if err != nil {
-			break
-		}
-		if more == nil {
-			var last bool
-			if last, err = t.LastCall(); last || err != nil {
-				break
-			}
-			continue
-		}
-		stop, err = ho.answer(ctx, k, nil, more.Text, more.Parts)
-	}
-	cancelled := context.Cause(ctx) != nil
-	ho.over(k, cancelled)
-	rest := protocol.ToolFailed
-	if cancelled {
-		rest = protocol.ToolCancelled
-	}
-	if kerr := k.close(rest); err == nil {
-		err = kerr
-	}
+	k := newTalk(ho, c, t)
+	k.unasked = said.Unasked || ho.cfg.Unattended
+	stop, err := k.during(ctx, func() (string, error) {
+		return k.converse(ctx, before, &session.Input{Text: said.Text, Parts: said.Parts})
+	})
 	ho.learn(c)
 	return stop, err
 }
 
-const recapIntro = "This conversation began before you joined it. What was said and done so far, as the record has it:\n\n"
+// during runs f while k is the turn that is being answered; what is open in it is closed then.
+func (k *talk) during(ctx context.Context, f func() (string, error)) (string, error) {
+	k.host.begin(k)
+	stop, err := f()
+	cancelled := context.Cause(ctx) != nil
+	k.host.over(cancelled)
+	rest := protocol.ToolFailed
+	if cancelled {
+		rest = protocol.ToolCancelled
+	}
+	if fault := k.close(rest); err == nil {
+		err = fault
+	}
+	return stop, err
+}
 
-// answer puts one prompt to the child and waits for its end.
-func (ho *host) answer(ctx context.Context, k *talk, before []string, text string, parts []protocol.Part) (string, error) {
-	c := k.c
-	blocks, err := acp.PromptBlocks(&c.about, before, text, parts)
-	if err != nil {
-		return "", fail(protocol.FailRejected, "The agent refused the prompt: "+err.Error()+".")
+// converse puts the prompt to the child, and after its answer what waits for the end of it.
+func (k *talk) converse(ctx context.Context, before []string, in *session.Input) (string, error) {
+	if k.c.about.Steer {
+		if err := k.t.Steering(k.ring); err != nil {
+			return "", err
+		}
 	}
-	k.begins(blocks, text)
-	given := k.steerable()
-	defer given()
-	type end struct {
-		result json.RawMessage
-		err    error
-	}
-	ended := make(chan end, 1)
-	asking, stop := context.WithCancel(context.WithoutCancel(ctx)) // a cancel is said to the child, its answer is waited for
-	defer stop()
-	c.touch()
-	go func() { // ends with the prompt's answer, or with the child
-		result, err := c.call(asking, acp.MethodPrompt, object{"sessionId": c.session().ID, "prompt": blocks})
-		ended <- end{result, err}
-	}()
-	stall := time.NewTicker(max(ho.hosts.cfg.times.stall/20, time.Millisecond))
-	defer stall.Stop()
-	var failure *session.Failure // what it was cancelled for, by us
-	var bound <-chan time.Time
-	done := ctx.Done()
 	for {
-		select {
-		case e := <-ended:
-			given()
-			return ho.ended(ctx, k, e.result, e.err, failure)
-		case <-done:
-			done = nil
-			most := ho.hosts.cfg.times.cancel
-			if errors.Is(context.Cause(ctx), session.ErrShutdown) {
-				most = ho.hosts.cfg.times.shutdown
+		stop, err := k.answer(ctx, before, in)
+		if err != nil || stop != stops["end_turn"] {
+			return stop, err
+		}
+		k.pause()
+		if in, err = k.next(); in == nil || err != nil {
+			return stop, err
+		}
+		before = nil
+	}
+}
+
+// next is what is said in the same turn behind an answer: a steering the child did not take any more, else a follow-up; nil when the turn ends.
+func (k *talk) next() (*session.Input, error) {
+	for {
+		for _, mode := range []string{protocol.ModeSteering, protocol.ModeFollowUp} {
+			if in, err := k.t.Deliver(mode); in != nil || err != nil {
+				return in, err
 			}
-			bound = k.cancel(most)
-		case <-stall.C:
-			if failure != nil || done == nil || !c.stalled(ho.hosts.cfg.times.stall) {
-				continue
-			}
-			failure = fail(protocol.FailStalled, fmt.Sprintf("The agent said nothing for %s and was stopped.", ho.hosts.cfg.times.stall))
-			bound = k.cancel(ho.hosts.cfg.times.cancel)
-		case <-bound:
-			ho.hosts.cfg.Log.Info("a hosted agent does not end its turn and is killed", "session", ho.id)
-			c.seenTo("killed")
-			ho.drop(c)
-			c.kill()
-			if failure != nil {
-				return "", failure
-			}
-			return "", context.Cause(ctx)
+		}
+		if last, err := k.t.LastCall(); last || err != nil {
+			return nil, err
 		}
 	}
 }
 
-// ended turns the answer to a prompt into the end of the turn.
-func (ho *host) ended(ctx context.Context, k *talk, result json.RawMessage, err error, failure *session.Failure) (string, error) {
-	c := k.c
-	cause := context.Cause(ctx)
-	if err != nil && !c.usable() { // it broke
-		why := c.why()
-		ho.drop(c)
-		if !errors.Is(why, errClosed) {
-			c.notify(acp.MethodCancel, object{"sessionId": c.session().ID})
-			c.kill()
-		}
-		if cause != nil {
-			c.kill()
-			return "", cause
-		}
-		if failure == nil {
-			fault := c.crashed(why, !c.hasAnswered())
-			failure, _ = errors.AsType[*session.Failure](fault)
-			if failure != nil && failure.Type == protocol.FailCrashed {
-				ho.crash()
+// outcome is how a prompt ended.
+type outcome struct {
+	answer
+	none    bool             // the child answered neither the prompt nor the cancel of it
+	stalled *session.Failure // we cancelled it for this; nil where we did not
+}
+
+// answer puts one prompt to the child and waits for its end.
+func (k *talk) answer(ctx context.Context, before []string, in *session.Input) (string, error) {
+	blocks, err := acp.PromptBlocks(&k.c.about, before, in.Text, in.Parts)
+	if err != nil {
+		return "", fail(protocol.FailRejected, "The agent refused the prompt: "+err.Error()+".")
+	}
+	k.mu.Lock()
+	k.prompt = promptOf(blocks, in.Text)
+	k.mu.Unlock()
+	endSteering := k.steerable()
+	defer endSteering()
+	asking, stop := context.WithCancel(context.WithoutCancel(ctx)) // a cancel is said to the child, its answer is waited for
+	defer stop()
+	o := k.await(ctx, k.c.prompt(asking, blocks))
+	if o.none {
+		return "", k.unanswered(ctx, &o)
+	}
+	endSteering()
+	if o.err != nil && !k.c.usable() {
+		return "", k.broke(ctx, &o)
+	}
+	return k.ended(ctx, &o)
+}
+
+// prompt asks the child to answer; what is returned gets the answer, or why there is none.
+func (c *child) prompt(ctx context.Context, blocks []acp.Content) <-chan answer {
+	ch := make(chan answer, 1)
+	c.touch()
+	go func() { // ends with the prompt's answer, or with the child
+		result, err := c.call(ctx, acp.MethodPrompt, object{"sessionId": c.session().ID, "prompt": blocks})
+		ch <- answer{result, err}
+	}()
+	return ch
+}
+
+// await waits for the answer to a prompt. One that is cancelled, or whose child is silent for too long, is cancelled there and waited for a while.
+func (k *talk) await(ctx context.Context, answers <-chan answer) (o outcome) {
+	times := &k.host.cfg.times
+	silence := time.NewTicker(max(times.stall/20, time.Millisecond))
+	defer silence.Stop()
+	var bound <-chan time.Time // of the waiting, once it was cancelled there
+	cancelled := ctx.Done()
+	for {
+		select {
+		case o.answer = <-answers:
+			return o
+		case <-cancelled:
+			cancelled = nil
+			most := times.cancel
+			if errors.Is(context.Cause(ctx), session.ErrShutdown) {
+				most = times.shutdown
 			}
+			bound = k.cancel(most)
+		case <-silence.C:
+			if bound == nil && k.c.stalled(times.stall) {
+				o.stalled = fail(protocol.FailStalled, fmt.Sprintf("The agent said nothing for %s and was stopped.", times.stall))
+				bound = k.cancel(times.cancel)
+			}
+		case <-bound:
+			o.none = true
+			return o
 		}
-		c.kill()
-		return "", failure
 	}
-	switch {
+}
+
+// cancel says to the child that the turn is cancelled, and returns what comes when its answer is not waited for any longer.
+func (k *talk) cancel(most time.Duration) <-chan time.Time {
+	k.halt()
+	k.c.notify(acp.MethodCancel, object{"sessionId": k.c.session().ID})
+	return time.After(most)
+}
+
+// unanswered ends a child that does not even answer a cancel.
+func (k *talk) unanswered(ctx context.Context, o *outcome) error {
+	k.host.cfg.Log.Info("a hosted agent does not end its turn and is killed", "session", k.host.id)
+	k.c.seenTo("killed")
+	k.host.drop(k.c)
+	k.c.kill()
+	if o.stalled != nil {
+		return o.stalled
+	}
+	return context.Cause(ctx)
+}
+
+// broke ends a child that cannot be used any more.
+func (k *talk) broke(ctx context.Context, o *outcome) error {
+	k.host.drop(k.c)
+	defer k.c.kill()
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if o.stalled != nil {
+		return o.stalled
+	}
+	fault := k.c.breakFault(k.c.why())
+	k.host.count(fault)
+	return fault
+}
+
+// ended turns the answer to a prompt into the end of the turn.
+func (k *talk) ended(ctx context.Context, o *outcome) (string, error) {
+	switch cause := context.Cause(ctx); {
 	case cause != nil:
-		c.seenTo("cancelled")
 		return "", cause
-	case failure != nil:
-		return "", failure
-	case isAuth(err):
-		return "", c.noCredentials(err)
-	case err != nil:
-		if e, ok := errors.AsType[*protocol.Error](err); ok {
-			return "", fail(protocol.FailRejected, "The agent failed: "+c.errorText(e))
-		}
-		return "", fail(protocol.FailUnavailable, "The agent failed: "+oneLine(c.mask(err.Error()), 500))
+	case o.stalled != nil:
+		return "", o.stalled
+	case o.err != nil:
+		return "", k.c.promptFault(o.err)
 	}
-	c.answered()
-	s := acp.ReadHostStop(result)
+	k.c.seenTo(answered)
+	s := acp.ReadHostStop(o.result)
 	k.settleGiven(s.Dropped)
 	if s.Usage != nil {
 		k.used(s.Usage)
@@ -187,35 +223,6 @@ func (ho *host) ended(ctx context.Context, k *talk, result json.RawMessage, err 
 	if s.Reason == "cancelled" {
 		return "", session.ErrAgentCancelled
 	}
-	k.t.Note(providerEvent(c.spec.Provider, acp.MethodPrompt, result))
+	k.t.Note(k.c.providerEvent(acp.MethodPrompt, o.result))
 	return stops["end_turn"], nil
-}
-
-// touch counts now as the last time the child was heard of.
-func (c *child) touch() {
-	c.mu.Lock()
-	c.heard = time.Now()
-	c.mu.Unlock()
-}
-
-// stalled reports whether the child has said nothing for that long, and waits for nothing from us.
-func (c *child) stalled(most time.Duration) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.requests) == 0 && time.Since(c.heard) > most
-}
-
-// seenTo keeps what the child was seen to do, for its manifest.
-func (c *child) seenTo(what string) {
-	c.mu.Lock()
-	c.seen[what] = true
-	c.mu.Unlock()
-}
-
-func (c *child) answered() { c.seenTo("answered") }
-
-func (c *child) hasAnswered() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.seen["answered"]
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // harmless are variables that change how output looks, with values that can do nothing else. Any other may make a program run another.
-var harmless = lazily(`^(LC_[A-Z]+|LANG|LANGUAGE|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|GIT_OPTIONAL_LOCKS)=[A-Za-z0-9_.@:+-]*$|^TZ=[A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$|^(GIT_PAGER|PAGER)=(cat)?$|^GIT_TERMINAL_PROMPT=0$`)
+var harmless = lazily(`^(LC_[A-Z]+|LANG|LANGUAGE|NO_COLOR|FORCE_COLOR|CLICOLOR|COLUMNS|LINES|CI|GIT_OPTIONAL_LOCKS)=[A-Za-z0-9_.@:+-]*$|^TZ=([A-Za-z0-9_+-]+(/[A-Za-z0-9_+-]+)*)?$|^(GIT_PAGER|PAGER)=(cat)?$|^GIT_TERMINAL_PROMPT=0$`)
 
 // call walks a simple command.
 func (s *scanner) call(c *syntax.CallExpr, st state) (ok, after []string) {
@@ -66,7 +66,7 @@ func (s *scanner) inside(argv []word, st state) {
 	name := programName(argv[0].text)
 	switch {
 	case name == unknownText && len(argv) > 1: // a variable that may hold nothing
-		s.behind(argv[1:], st)
+		s.behind(argv[1:], st, len(s.steps))
 		return
 	case name == "command" && len(argv) > 1 && (argv[1].text == "-v" || argv[1].text == "-V"):
 		return
@@ -129,16 +129,16 @@ func (s *scanner) inside(argv []word, st state) {
 	if how.feeds {
 		st.known = false
 	}
-	s.behind(inner, st)
+	s.behind(inner, st, len(s.steps))
 }
 
-// behind looks at a command behind a wrapper, the step before.
-func (s *scanner) behind(inner []word, st state) {
+// behind looks at a command behind a wrapper, whose step is number by.
+func (s *scanner) behind(inner []word, st state, by int) {
 	if st.wrapped++; st.wrapped > mostWrappers {
 		s.failed = errTooMuch
 		return
 	}
-	p := step{argv: inner, text: joined(inner), dirs: st.dirs, within: true, by: len(s.steps)}
+	p := step{argv: inner, text: joined(inner), dirs: st.dirs, within: true, by: by}
 	if st.known {
 		p.stdin = st.stdin
 	}
@@ -357,6 +357,7 @@ func afterFlags(ws []word, valued string, long ...string) []word {
 // found looks at the commands find runs, once for the folders it starts in: {} may be any of them.
 func (s *scanner) found(argv []word, st state) {
 	starts, filtered := findStarts(argv)
+	by := len(s.steps)
 	for i := 1; i < len(argv); i++ {
 		switch argv[i].text {
 		case "-exec", "-execdir", "-ok", "-okdir":
@@ -377,7 +378,7 @@ func (s *scanner) found(argv []word, st state) {
 			inner = append(inner, w)
 		}
 		if len(inner) > 0 {
-			s.behind(inner, st)
+			s.behind(inner, st, by)
 		}
 		i = j
 	}

@@ -163,14 +163,14 @@ func (r *request) command() session.Verdict {
 	return verdict
 }
 
-// covered tells whether a step was judged with the one it was found in: what stands behind timeout or nice.
+// covered tells whether a step was judged with the one it was found in: what stands behind timeout, nice, or the -exec of find.
 func (j *judged) covered(i int) bool {
 	by := j.steps[i].by - 1
 	if by < 0 || by >= i {
 		return false
 	}
 	name := j.steps[by].program()
-	return (name == "timeout" || name == "nice") && (j.reads[by] || j.covered(by))
+	return (name == "timeout" || name == "nice" || name == "find") && (j.reads[by] || j.covered(by))
 }
 
 // parts are the patterns of the steps that ask, each once. They can be allowed by themselves only when each of them is known to the

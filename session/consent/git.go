@@ -9,9 +9,9 @@ import (
 // gitTexts are flags whose values are no paths.
 var gitTexts = []string{"--grep", "--author", "--committer", "--format", "--pretty", "--date", "--since", "--until", "--after", "--before", "--sort"}
 
-// gitMore are flags that make git run programs or write. Most subcommands that know none of them show differences at some place, and then
+// gitMore are flags that make git run programs, write, or read what is named in a file or its input. Most subcommands that know none of them show differences at some place, and then
 // take them. --oneline and its like stay allowed: only what is shorter than a flag stands for it.
-var gitMore = []string{"--output", "--ext-diff", "--textconv", "--filters", "-O", "--open-files-in-pager", "--show-signature", "--help"}
+var gitMore = []string{"--output", "--ext-diff", "--textconv", "--filters", "-O", "--open-files-in-pager", "--show-signature", "--help", "--stdin", "--batch", "--batch-command", "--pathspec-from-file"}
 
 // gitReaders are the subcommands that only read without those flags, and what else has to hold of their words.
 var gitReaders = map[string]func(args []word) bool{
@@ -26,13 +26,15 @@ var gitReaders = map[string]func(args []word) bool{
 	"reflog":   func(a []word) bool { return (numbered(a) || a[0].text == "show") && unsigned(a) },
 	"worktree": func(a []word) bool { return len(a) > 0 && a[0].text == "list" },
 	"config": func(a []word) bool {
-		return len(a) == 2 && a[0].text == "--get" || len(a) == 1 && setting().MatchString(a[0].text)
+		return (len(a) == 2 && a[0].text == "--get" || len(a) == 1) && setting().MatchString(a[len(a)-1].text) && !settingSecret().MatchString(a[len(a)-1].text)
 	},
 }
 
 var (
-	setting = lazily(`^[a-z]+\.[A-Za-z0-9.-]+$`)
-	number  = lazily(`^(-n|-?[0-9]+|-n[0-9]+)$`)
+	setting = lazily(`^[A-Za-z]+\.[A-Za-z0-9._/-]+$`)
+	// settingSecret are settings that hold passwords, tokens and headers with them.
+	settingSecret = lazily(`(?i)header|token|pass|secret|cookie|credential|oauth|auth|proxy|^url\.`)
+	number        = lazily(`^(-n|-?[0-9]+|-n[0-9]+)$`)
 )
 
 // numbered tells whether there is nothing but how many to show.
@@ -55,13 +57,10 @@ func gitReads(args []word) bool {
 	if !ok {
 		return false
 	}
-	for _, w := range rest {
-		if w.text == "--" {
-			break
-		}
+	for _, w := range rest { // behind "--" too: that may be the value of a flag
 		name, _, _ := strings.Cut(w.text, "=")
 		for _, more := range gitMore {
-			if strings.HasPrefix(more, "--") && strings.HasPrefix(w.text, "--") && strings.HasPrefix(more, name) || !strings.HasPrefix(more, "--") && strings.HasPrefix(w.text, more) {
+			if strings.HasPrefix(more, "--") && len(name) > 2 && strings.HasPrefix(name, "--") && strings.HasPrefix(more, name) || !strings.HasPrefix(more, "--") && strings.HasPrefix(w.text, more) {
 				return false
 			}
 		}
@@ -96,7 +95,7 @@ func unsigned(args []word) bool {
 
 var (
 	branchFlags  = lazily(`^(-[arvqi]+|-l|--all|--remotes|--verbose|--list|--show-current|--no-color|--color(=.*)?|--column(=.*)?|--no-column|--sort=.*|--format=.*|--abbrev(=.*)?|--no-abbrev|--ignore-case|--(no-)?contains(=.*)?|--(no-)?merged(=.*)?|--points-at(=.*)?|--omit-empty)$`)
-	branchTaking = lazily(`^(-l|--list|--(no-)?contains.*|--(no-)?merged.*|--points-at.*)$`)
+	branchTaking = lazily(`^(--list|--(no-)?contains.*|--(no-)?merged.*|--points-at.*)$`)
 	tagFlags     = lazily(`^(-l|--list|-n[0-9]*|-i|--sort=.*|--format=.*|--column(=.*)?|--no-column|--color(=.*)?|--(no-)?contains(=.*)?|--(no-)?merged(=.*)?|--points-at(=.*)?|--ignore-case|--omit-empty)$`)
 	tagTaking    = lazily(`^(-l|--list|-n[0-9]*|--(no-)?contains.*|--(no-)?merged.*|--points-at.*)$`)
 )

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -59,16 +60,25 @@ func (l *look) step(p *step) seen {
 	if head := p.argv[0].text; strings.Contains(head, "/") && !isReader {
 		out.join(l.name(head, p.dirs))
 	}
+	if row.flags != nil && isReader {
+		if g := row.flags.read(p.argv[1:]); g.ok {
+			out.join(l.options(row, g, p))
+			out.join(l.search(name, p.argv[1:], p.dirs))
+			return out
+		}
+	}
 	text := row.text
-	if slices.ContainsFunc(p.argv[1:], func(w word) bool {
-		flag, _, _ := strings.Cut(w.text, "=")
-		return slices.Contains(row.instead, flag) || len(flag) > 2 && flag[1] != '-' && slices.Contains(row.instead, flag[:2])
-	}) {
-		text = 0
+	names := row.names
+	if name == "find" {
+		f := finds(p.argv[1:])
+		names = !f.tells()
+		for _, run := range f.runs {
+			out.join(l.step(&step{argv: slices.DeleteFunc(slices.Clone(run), func(w word) bool { return w.text == "{}" }), dirs: p.dirs}))
+		}
 	}
 	code := interpreters[name] || shells[name]
 	over := false
-	for i, w := range p.argv[1:] {
+	for _, w := range p.argv[1:] {
 		switch {
 		case w.glob != "": // becomes names, whatever it is for
 		case text == -1:
@@ -77,21 +87,43 @@ func (l *look) step(p *step) seen {
 			over = true
 			continue
 		case over || !strings.HasPrefix(w.text, "-") || w.text == "-":
-			if prev := p.argv[i].text; isReader && !over && (prev == "-e" || prev == "--regexp" || prev == "-ne" || prev == "--expression") && slices.Contains(row.instead, prev) {
-				continue // a pattern
-			}
 			if text > 0 && isReader {
 				text--
 				continue
 			}
 		}
-		out.join(l.word(w, p.dirs, !row.names))
+		out.join(l.word(w, p.dirs, !names))
 		if code && out.secret == "" {
 			out.secret = mentions(w.text)
 		}
 	}
 	if isReader {
 		out.join(l.search(name, p.argv[1:], p.dirs))
+	}
+	return out
+}
+
+// options looks at the words of a call whose flags are known: its operands but the text among them, and what flags name.
+func (l *look) options(row reader, g given, p *step) seen {
+	var out seen
+	files := g.operands
+	if row.text > 0 {
+		files = g.files(row.flags)
+	}
+	for i, w := range g.operands {
+		if i >= len(g.operands)-len(files) || w.glob != "" {
+			out.join(l.word(w, p.dirs, !row.names))
+		}
+	}
+	for _, f := range g.flags {
+		if f.late || slices.Contains(row.flags.paths, f.name) {
+			out.join(l.word(f.value, p.dirs, !row.names))
+		}
+	}
+	for _, w := range p.argv[1:] {
+		if w.glob != "" && strings.HasPrefix(w.text, "-") {
+			out.join(l.glob(w.glob, p.dirs, !row.names)) // it becomes names, whatever it is for
+		}
 	}
 	return out
 }
@@ -123,15 +155,33 @@ func (l *look) git(p *step) seen {
 			w.text = lines
 		}
 		flag, _, valued := strings.Cut(w.text, "=")
+		if group().MatchString(w.text) && !strings.HasPrefix(w.text, "-S") && !strings.HasPrefix(w.text, "-G") {
+			valued = true // -fFILE
+		}
 		if strings.HasPrefix(flag, "-") && (!valued || slices.Contains(gitTexts, flag)) {
 			continue
 		}
 		out.join(l.word(w, dirs, true))
 	}
+	out.lost = out.lost || slices.ContainsFunc(dirs, embedded)
 	if sub, rest, ok := gitSub(p.argv[1:]); ok && (sub == "grep" || sub == "diff") {
 		out.join(l.search("git "+sub, rest, dirs))
 	}
 	return out
+}
+
+// embedded tells whether git may take a folder, or one above, for a repository though that is not called .git: anybody may write down there what
+// it is to run.
+func embedded(dir string) bool {
+	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+		there := func(name string) bool { _, err := os.Stat(dir + "/" + name); return err == nil }
+		if there("HEAD") && (there("objects") || there("commondir")) {
+			return true
+		}
+		if up := filepath.Dir(dir); there(".git") || up == dir {
+			return false
+		}
+	}
 }
 
 // word looks at what one word may name. contents: what it names is read, not only listed.

@@ -9,6 +9,8 @@ import (
 
 // reader is a program that only reads, as long as it is called as the row allows.
 type reader struct {
+	// flags are those it is known to take and to only read with. Where they are not set, no is.
+	flags *options
 	// no are flags with which it does more: letters count within a group, long ones also shortened.
 	no []string
 	// only, where it is set, is what every flag must match.
@@ -17,8 +19,6 @@ type reader struct {
 	most int
 	// text is the number of operands before the paths that are text: patterns, filters; -1 for all.
 	text int
-	// instead are flags that give that text, so that no operand is it; their values are text unless they name a file.
-	instead []string
 	// names is true when it tells names, sizes and dates, not what files hold.
 	names bool
 	// check looks at the rest. globs: it holds whatever names a wildcard becomes.
@@ -30,44 +30,47 @@ type reader struct {
 const (
 	toStdout = "prints what it reads"
 	asks     = "tells about the system or a name"
+
+	namedInFiles = "some flags read files that are named in a file"
 )
 
 // readers are the programs known to only read. What is not here asks. go, npm, make, cargo and their like are not here: building runs
 // code. Nor are env and printenv (the environment holds keys), awk and xargs (they run programs), less and man (so do they).
 var readers = map[string]reader{
 	"cat": {why: toStdout}, "tac": {why: toStdout}, "nl": {why: toStdout}, "rev": {why: toStdout}, "fold": {why: toStdout},
-	"head": {why: toStdout}, "tail": {why: toStdout}, "cut": {why: toStdout}, "paste": {why: toStdout}, "comm": {why: toStdout},
+	"head": {why: toStdout}, "cut": {why: toStdout}, "paste": {why: toStdout}, "comm": {why: toStdout},
 	"join": {why: toStdout}, "expand": {why: toStdout}, "unexpand": {why: toStdout}, "fmt": {why: toStdout}, "column": {why: toStdout},
-	"od": {why: toStdout}, "hexdump": {why: toStdout}, "strings": {why: toStdout}, "cmp": {why: toStdout}, "cksum": {why: toStdout},
-	"md5sum": {why: toStdout}, "sha1sum": {why: toStdout}, "sha256sum": {why: toStdout}, "sha512sum": {why: toStdout}, "b2sum": {why: toStdout},
-	"tr":     {text: -1, why: "its operands are sets of characters"},
-	"wc":     {no: []string{"--files0-from"}, why: "--files0-from reads files that are named in a file"},
-	"base64": {no: []string{"-o", "--output"}, why: "-o writes (macOS)"},
-	"xxd":    {no: []string{"-r"}, most: 1, why: "a second operand is written; -r writes into the middle of files"},
-	"uniq":   {most: 1, why: "a second operand is written"},
-	"sort":   {no: []string{"-o", "--output", "-T", "--temporary-directory", "--compress-program", "--files0-from"}, why: "-o writes, --compress-program runs a program, --files0-from reads files that are named in a file"},
-	"shuf":   {no: []string{"-o", "--output"}, why: "-o writes"},
-	"diff":   {no: []string{"-l", "--paginate"}, why: "-l runs pr"},
-	"jq":     {no: []string{"-f", "--from-file", "-L"}, text: 1, check: withoutEnvironment, why: "env and $ENV show the environment, which holds keys; import and include read files"},
+	"od": {why: toStdout}, "hexdump": {why: toStdout}, "cmp": {why: toStdout},
+	"cksum": {flags: sumFlags, why: namedInFiles}, "md5sum": {flags: sumFlags, why: namedInFiles}, "sha1sum": {flags: sumFlags, why: namedInFiles}, "sha224sum": {flags: sumFlags, why: namedInFiles}, "sha256sum": {flags: sumFlags, why: namedInFiles},
+	"sha384sum": {flags: sumFlags, why: namedInFiles}, "sha512sum": {flags: sumFlags, why: namedInFiles}, "b2sum": {flags: sumFlags, why: namedInFiles},
+	"strings": {flags: stringsFlags, check: noResponses, globs: true, why: "an operand with an @ names a file of flags and names"},
+	"tail":    {flags: tailFlags, check: ends, globs: true, why: "-f, -F and --follow read for ever"},
+	"tr":      {text: -1, why: "its operands are sets of characters"},
+	"wc":      {flags: wcFlags, why: namedInFiles},
+	"base64":  {flags: base64Flags, why: "-o writes (macOS)"},
+	"xxd":     {check: dumps, why: "a second operand is written; -r writes into the middle of files"},
+	"uniq":    {flags: uniqFlags, most: 1, why: "a second operand is written"},
+	"sort":    {flags: sortFlags, why: "-o writes, --compress-program runs a program, --files0-from reads files that are named in a file"},
+	"shuf":    {flags: shufFlags, why: "-o writes, -r goes on for ever"},
+	"diff":    {flags: diffFlags, why: "-l runs pr"},
+	"jq":      {flags: jqFlags, text: 1, check: withoutEnvironment, why: "env and $ENV show the environment, which holds keys; import, include and -f read files"},
 
-	"grep":  {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
-	"egrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
-	"fgrep": {text: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, why: toStdout},
-	"rg":    {no: []string{"--pre", "--hostname-bin", "-z", "--search-zip"}, text: 1, instead: []string{"-e", "-f", "--regexp", "--file", "--files"}, why: "--pre, --hostname-bin and -z run programs"},
-	"sed":   {text: 1, instead: []string{"-e", "-ne", "--expression"}, globs: true, only: lazily(`^(-[nErsuz]+|--quiet|--silent|--regexp-extended|--separate|--unbuffered|--posix|-n?e|--expression(=.*)?)$`), check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
+	"grep": {flags: grepFlags, text: 1, why: toStdout}, "egrep": {flags: grepFlags, text: 1, why: toStdout}, "fgrep": {flags: grepFlags, text: 1, why: toStdout},
+	"rg":  {flags: rgFlags, text: 1, why: "--pre, --hostname-bin and -z run programs"},
+	"sed": {text: 1, globs: true, flags: sedFlags, check: sedPrints, why: "-i writes, the commands w and W write, e runs programs, r reads other files"},
 
 	"ls": {names: true, why: asks}, "dir": {names: true, why: asks}, "vdir": {names: true, why: asks}, "stat": {names: true, why: asks},
 	"du":   {names: true, no: []string{"--files0-from"}, why: "--files0-from reads files that are named in a file"},
 	"df":   {names: true, why: asks},
-	"tree": {names: true, no: []string{"-o", "-R", "--fromfile", "--fromtabfile"}, why: "-o writes, and so does -R with -H"},
-	"file": {no: []string{"-C", "--compile", "-z", "-Z", "--uncompress", "-f", "--files-from", "-S"}, names: true, why: "-C writes, -z runs programs, -f reads files that are named in a file"},
-	"find": {names: true, check: findsOnly, globs: true, why: "-exec, -ok and their like run programs, -delete deletes, -fprint and its like write"},
-	"fd":   {names: true, no: []string{"-x", "-X", "--exec", "--exec-batch"}, text: 1, why: "-x runs programs"},
+	"tree": {names: true, flags: treeFlags, why: "-o writes, and so does -R with -H"},
+	"file": {flags: fileFlags, names: true, why: "-C writes, -p sets times, -z and -Z run programs, -f reads files that are named in a file"},
+	"find": {names: true, why: "-exec, -ok and their like run programs, which may be readers; -delete deletes, -fprint and its like write"},
+	"fd":   {names: true, flags: fdFlags, text: 1, why: "-x, -X and -l run programs"},
 
 	"basename": {names: true, text: -1, why: asks}, "dirname": {names: true, text: -1, why: asks}, "realpath": {names: true, why: asks}, "readlink": {names: true, why: asks},
 	"pwd": {text: -1, why: asks}, "echo": {names: true, text: -1, why: asks},
 	"printf": {names: true, text: -1, no: []string{"-v"}, check: printsOnly, globs: true, why: "-v and %n set a variable"},
-	"true":   {text: -1, why: asks}, "false": {text: -1, why: asks}, ":": {text: -1, why: asks}, "seq": {text: -1, why: asks}, "sleep": {text: -1, why: asks},
+	"true":   {text: -1, why: asks}, "false": {text: -1, why: asks}, ":": {text: -1, why: asks}, "seq": {text: -1, check: counted, why: "some numbers have no end"}, "sleep": {text: -1, check: counted, why: "some numbers have no end"},
 	"exit": {text: -1, most: 1, check: numbers, why: asks}, "break": {text: -1, most: 1, check: numbers, why: asks}, "continue": {text: -1, most: 1, check: numbers, why: asks},
 	"test":   {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
 	"[":      {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
@@ -100,6 +103,8 @@ func reads(argv []word) bool {
 	switch name {
 	case "git":
 		return gitReads(args)
+	case "find":
+		return findsOnly(args)
 	case "command":
 		return len(args) > 1 && (args[0].text == "-v" || args[0].text == "-V")
 	case "timeout", "nice":
@@ -109,18 +114,21 @@ func reads(argv []word) bool {
 	}
 	row := readers[name]
 	operands, over := 0, false
-	for i, w := range args {
-		t := w.text
-		if w.glob != "" && (row.most != 0 || row.check != nil && !row.globs) {
-			return false // it may become several words, and any
+	if slices.ContainsFunc(args, func(w word) bool { return w.glob != "" }) && (row.most != 0 || row.check != nil && !row.globs) {
+		return false // they may become several words, and any
+	}
+	if row.flags != nil {
+		g := row.flags.read(args)
+		if !g.ok {
+			return false
 		}
+		operands, args = len(g.operands), nil
+	}
+	for _, w := range args {
+		t := w.text
 		switch {
 		case over || !strings.HasPrefix(t, "-") || t == "-":
-			if i > 0 && !over && slices.Contains(row.instead, args[i-1].text) {
-				continue
-			}
 			operands++
-			over = over || row.most > 0 // xxd takes what comes behind one for another, whatever it looks like; so do all but GNU's programs
 		case t == "--":
 			over = true
 		case row.text == -1 && row.no == nil && row.only == nil: // text that looks like a flag
@@ -131,10 +139,10 @@ func reads(argv []word) bool {
 	if row.most < 0 && operands > 0 || row.most > 0 && operands > row.most {
 		return false
 	}
-	if row.only != nil && row.most < 0 && len(args) == 0 && name != "hostname" {
+	if row.only != nil && row.most < 0 && len(argv) == 1 && name != "hostname" {
 		return false // an interpreter by itself reads a program from its input
 	}
-	return row.check == nil || row.check(args)
+	return row.check == nil || row.check(argv[1:])
 }
 
 var limits = lazily(`^(-n|-k|-s|-[0-9]+|--adjustment=-?[0-9]+|--preserve-status|--foreground|-v|[0-9.]+[smhd]?|[A-Z]+)$`)
@@ -170,7 +178,7 @@ func flagReads(t string, row reader) bool {
 }
 
 // beyond are the words of jq that reach what is not its input. Behind a dot they are names of fields.
-var beyond = lazily(`(^|[^.A-Za-z0-9_])(env|ENV|import|include)($|[^A-Za-z0-9_])`)
+var beyond = lazily(`(^|[^.A-Za-z0-9_])(env|ENV|import|include|modulemeta|get_search_list)($|[^A-Za-z0-9_])`)
 
 func withoutEnvironment(args []word) bool {
 	return !slices.ContainsFunc(args, func(w word) bool { return beyond().MatchString(w.text) })
@@ -180,13 +188,59 @@ func withoutEnvironment(args []word) bool {
 var counts = lazily(`%[^%A-Za-z]*[hlLqjzt]*n`)
 
 func printsOnly(args []word) bool {
-	return !slices.ContainsFunc(args, func(w word) bool { return counts().MatchString(strings.ReplaceAll(w.text, "%%", "")) }) && (len(args) == 0 || args[0].glob == "")
+	for i, w := range args {
+		if counts().MatchString(strings.ReplaceAll(w.text, "%%", "")) || w.glob != "" && (i == 0 || i == 1 && args[0].text == "--") {
+			return false
+		}
+	}
+	return true
 }
 
-var findMore = []string{"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls", "-files0-from"}
+// ends refuses the old way to say that tail is to read for ever.
+func ends(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool {
+		return strings.HasPrefix(w.text, "+") && (strings.Contains(w.text, "f") || w.glob != "")
+	})
+}
 
-func findsOnly(args []word) bool {
-	return !slices.ContainsFunc(args, func(w word) bool { return slices.Contains(findMore, w.text) })
+// noResponses refuses an operand that names a file of more arguments, and a wildcard that may become one.
+func noResponses(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool {
+		return strings.HasPrefix(w.text, "@") || w.glob != "" && strings.IndexByte("*?[", w.glob[0]) >= 0
+	})
+}
+
+var (
+	finite = lazily(`^-?[0-9]{0,7}(\.[0-9]{1,7})?[smh]?$`)
+	dumped = lazily(`^--?(a|autoskip|b|bits|C|capitalize|d|e|E|EBCDIC|h|i|include|p|ps|plain|postscript|u|v|version|(c|g|l|o|s)[+-]?[0-9][0-9a-fx]*)$`)
+	dumps2 = lazily(`^--?(c|cols|g|groupsize|l|len|n|name|o|offset|R|s|seek)$`)
+)
+
+// counted tells whether there are only numbers, none of them endless, and what seq puts between them.
+func counted(args []word) bool {
+	for i, w := range args {
+		if !finite().MatchString(w.text) && w.text != "-w" && w.text != "-s" && w.text != "-f" && !(i > 0 && (args[i-1].text == "-s" || args[i-1].text == "-f")) {
+			return false
+		}
+	}
+	return true
+}
+
+// dumps reads the words of xxd, whose flags have names of one or more letters behind one dash or two, and end with the first operand.
+func dumps(args []word) bool {
+	for len(args) > 0 {
+		switch t := args[0].text; {
+		case t == "-" || !strings.HasPrefix(t, "-"):
+			return len(args) == 1
+		case dumped().MatchString(t):
+		case dumps2().MatchString(t) && len(args) > 1:
+			args = args[1:]
+		default:
+			return false
+		}
+		args = args[1:]
+	}
+	return true
 }
 
 // numbers also refuses flags: break and exit compute nothing, but what is odd need not be guessed at.
@@ -194,13 +248,37 @@ func numbers(args []word) bool {
 	return !slices.ContainsFunc(args, func(w word) bool { return strings.Trim(w.text, "0123456789") != "" })
 }
 
+var (
+	integer  = lazily(`^[-+]?[0-9]+$`)
+	compares = []string{"-eq", "-ne", "-lt", "-le", "-gt", "-ge"}
+)
+
+// tests refuses what a test may compute with: words beside a comparison of numbers that are none, and the names of variables. Some shells run
+// what stands in an index, all of [[ assign. "<" and ">" read and write where [[ is no word of the shell.
 func tests(args []word) bool {
-	return !slices.ContainsFunc(args, func(w word) bool { return w.text == "-v" || w.text == "-R" || strings.ContainsAny(w.text, "$`") })
+	for i, w := range args {
+		switch {
+		case w.text == "-v" || w.text == "-R" || w.text == "<" || w.text == ">" || strings.ContainsAny(w.text, "$`"):
+			return false
+		case w.text == "-t" && i+1 < len(args) && args[i+1].text != "]" && !integer().MatchString(args[i+1].text):
+			return false
+		case slices.Contains(compares, w.text):
+			if i == 0 || i+1 >= len(args) || !integer().MatchString(args[i-1].text) || !integer().MatchString(args[i+1].text) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 func dateFormats(args []word) bool {
-	for i, w := range args {
-		if !strings.HasPrefix(w.text, "+") && !strings.HasPrefix(w.text, "-") && !(i > 0 && (args[i-1].text == "-d" || args[i-1].text == "--date" || args[i-1].text == "-r")) {
+	for i := 0; i < len(args); i++ {
+		switch t := args[i].text; {
+		case t == "-d" || t == "--date" || t == "-r" || t == "--reference":
+			if i++; i < len(args) && strings.HasPrefix(args[i].text, "-") && !integer().MatchString(args[i].text) {
+				return false
+			}
+		case !strings.HasPrefix(t, "+") && !strings.HasPrefix(t, "-"), t == "--":
 			return false
 		}
 	}
@@ -236,29 +314,20 @@ func strictness(args []word) bool {
 
 // sedPrints reads a sed script: only addresses, printing, deleting and substitution, nothing that writes, runs, or reads other files.
 func sedPrints(args []word) bool {
-	script := false
-	for i := 0; i < len(args); i++ {
-		t := args[i].text
-		text := ""
-		switch {
-		case t == "-e" || t == "-ne" || t == "--expression":
-			if i++; i == len(args) {
-				return false
+	g := sedFlags.read(args)
+	var scripts []word
+	for _, f := range g.flags {
+		if slices.Contains(sedFlags.texts, f.name) {
+			if f.late {
+				return false // for some the operand is the script then
 			}
-			text = args[i].text
-		case strings.HasPrefix(t, "--expression="):
-			text = strings.TrimPrefix(t, "--expression=")
-		case strings.HasPrefix(t, "-") || script:
-			continue
-		default:
-			text = t
-		}
-		script = true
-		if args[i].glob != "" || !sedScript(text) {
-			return false
+			scripts = append(scripts, f.value)
 		}
 	}
-	return script
+	if len(scripts) == 0 && len(g.operands) > 0 {
+		scripts = g.operands[:1]
+	}
+	return len(scripts) > 0 && !slices.ContainsFunc(scripts, func(w word) bool { return w.glob != "" || !sedScript(w.text) })
 }
 
 // sedScript accepts a script made of harmless commands.

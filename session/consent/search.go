@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,14 +11,17 @@ import (
 
 // search is what a program that goes through folders was told.
 type search struct {
-	deep      bool     // it goes through folders
-	shallow   bool     // but not into those in them
-	pair      bool     // only where two of what it is given are folders
-	follow    bool     // it follows the links it meets
-	names     bool     // it tells names only
-	hidden    bool     // also what begins with a dot
-	only, but []string // globs of names
-	folders   []word
+	deep    bool // it goes through folders
+	shallow bool // but not into those in them
+	pair    bool // only where two of what it is given are folders
+	follow  bool // it follows the links it meets
+	names   bool // it tells names only
+	hidden  bool // also what begins with a dot
+	folders []word
+	fits    func(e fs.DirEntry) bool // of the files, when not all are
+	// of rg: globs of what is shown though it is hidden; whether nothing else is; whether files name more
+	shown, back     []string
+	narrow, ignores bool
 }
 
 // search looks into the folders that a program goes through: a secret file there would be printed with the rest, and a link that is
@@ -63,6 +67,9 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 	for first := true; len(level) > 0; first = false {
 		var next []string
 		for _, dir := range level {
+			if s.ignores {
+				s.unignored(dir, first)
+			}
 			entries, err := os.ReadDir(dir)
 			if err != nil {
 				continue
@@ -74,13 +81,13 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 				}
 				at := dir + "/" + e.Name()
 				switch {
-				case !s.hidden && e.Name()[0] == '.':
-				case !s.names && l.p.secret(at) && (e.IsDir() || s.prints(e.Name())) && !empty(at, e):
+				case !s.hidden && e.Name()[0] == '.' && !shows(s.shown, e.Name()) && !shows(s.back, e.Name()):
+				case !s.names && l.p.secret(at) && (e.IsDir() || s.prints(e)) && !empty(at, e):
 					out.join(seen{secret: e.Name()})
 					return out
 				case e.IsDir():
 					next = append(next, at)
-				case s.follow && e.Type()&os.ModeSymlink != 0:
+				case s.follow && e.Type()&os.ModeSymlink != 0 && s.prints(e):
 					there := l.resolve(at, e.Name())
 					if s.names {
 						there.secret = ""
@@ -148,101 +155,142 @@ func empty(path string, e os.DirEntry) bool {
 	return err == nil && len(entries) == 0
 }
 
-func (s *search) prints(name string) bool {
-	fits := func(globs []string) bool {
-		return slices.ContainsFunc(globs, func(g string) bool { ok, err := path.Match(g, name); return ok || err != nil })
-	}
-	return (len(s.only) == 0 || fits(s.only)) && !fits(s.but)
+// prints tells whether a file is among those that are read.
+func (s *search) prints(e fs.DirEntry) bool {
+	return (s.fits == nil || s.fits(e)) && (!s.narrow || shows(s.shown, e.Name()))
 }
 
-// operands are the words that are neither flags nor the pattern.
-func (s *search) operands(args []word, flag func(i int, text, value string)) {
-	text, over := 1, false
-	for i, w := range args {
-		name, value, _ := strings.Cut(w.text, "=")
-		switch {
-		case !over && w.text == "--":
-			over = true
-		case !over && strings.HasPrefix(w.text, "-") && w.text != "-":
-			flag(i, name, value)
-			if !strings.HasPrefix(w.text, "--") && (strings.HasSuffix(w.text, "e") || strings.HasSuffix(w.text, "f")) || name == "--regexp" || name == "--file" || name == "--files" {
-				text = 0
+// shows tells whether one of the globs may name a file or folder.
+func shows(globs []string, name string) bool {
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		return slices.ContainsFunc(strings.Split(strings.ToLower(glob), "/"), func(part string) bool { return part != "" && globFits(part, strings.ToLower(name), true) })
+	})
+}
+
+// unignored reads what the files of rg in a folder, and above the first one, bring back.
+func (s *search) unignored(dir string, above bool) {
+	for {
+		for _, name := range []string{".gitignore", ".ignore", ".rgignore"} {
+			info, err := os.Stat(dir + "/" + name)
+			if err != nil {
+				continue
 			}
-		case !over && i > 0 && takesText(args[i-1].text):
-			text = 0
-		case text > 0:
-			text = 0
-		default:
-			s.folders = append(s.folders, w)
+			if !info.Mode().IsRegular() || info.Size() > mostBytes {
+				s.hidden = true
+				continue
+			}
+			text, _ := os.ReadFile(dir + "/" + name)
+			for line := range strings.Lines(string(text)) {
+				if glob, ok := strings.CutPrefix(strings.TrimSpace(line), "!"); ok {
+					s.back = append(s.back, glob)
+				}
+			}
 		}
+		up := path.Dir(dir)
+		if !above || up == dir {
+			return
+		}
+		dir = up
 	}
 }
 
-// takesText tells whether the word behind a flag is a pattern, or a glob.
-func takesText(flag string) bool {
-	return strings.HasPrefix(flag, "-") && !strings.HasPrefix(flag, "--") && len(flag) > 1 && strings.HasSuffix(flag, "e") || flag == "--regexp"
+// deepGrep tells whether grep goes through folders.
+func deepGrep(g *given) bool {
+	return slices.ContainsFunc(g.flags, func(o option) bool {
+		return slices.Contains([]string{"-r", "-R", "--recursive", "--dereference-recursive"}, o.name) ||
+			(o.name == "-d" || o.name == "--directories") && o.value.text != "skip" && o.value.text != "read"
+	})
 }
 
 func (s *search) grep(args []word) {
-	s.hidden = true
-	s.operands(args, func(_ int, flag, value string) {
-		switch {
-		case flag == "--include":
-			s.only = append(s.only, value)
-		case flag == "--exclude":
-			s.but = append(s.but, value)
-		case long(flag, "--recursive"):
-			s.deep = true
-		case long(flag, "--dereference-recursive"):
-			s.deep, s.follow = true, true
-		case !strings.HasPrefix(flag, "--"):
-			s.deep = s.deep || strings.ContainsAny(flag, "rR")
-			s.follow = s.follow || strings.Contains(flag, "R")
+	g := grepFlags.read(args)
+	s.hidden, s.deep, s.follow = true, deepGrep(&g), g.has("-R", "--dereference-recursive")
+	s.folders = g.files(grepFlags)
+	var filters []option
+	for _, f := range g.flags {
+		if f.name == "--include" || f.name == "--exclude" {
+			filters = append(filters, f)
 		}
-	})
+	}
+	s.fits = func(e fs.DirEntry) bool { // the last that fits is the one
+		in := len(filters) == 0 || filters[0].name == "--exclude"
+		for _, f := range filters {
+			if includes := f.name == "--include"; globFits(f.value.text, e.Name(), includes) {
+				in = includes
+			}
+		}
+		return in
+	}
 }
 
-// rg goes through folders always, through hidden files when it is told to. What .gitignore leaves out counts as searched.
-func (s *search) rg(args []word) {
-	s.deep = true
-	unrestricted := 0
-	s.operands(args, func(_ int, flag, _ string) {
-		switch {
-		case flag == "--unrestricted":
-			unrestricted++
-		case long(flag, "--hidden"):
-			s.hidden = true
-		case long(flag, "--follow"):
-			s.follow = true
-		case !strings.HasPrefix(flag, "--"):
-			s.follow = s.follow || strings.Contains(flag, "L")
-			unrestricted += strings.Count(flag, "u")
-			s.hidden = s.hidden || strings.Contains(flag, ".")
-		}
-	})
-	s.hidden = s.hidden || unrestricted > 1
+// globFits compares a name with a pattern; unclear is the answer when the pattern has what programs take differently.
+func globFits(pattern, name string, unclear bool) bool {
+	if strings.ContainsAny(pattern, `[\{/`+unknownText) {
+		return unclear
+	}
+	ok, err := path.Match(pattern, name)
+	return ok || err != nil
 }
+
+// rg goes through folders always, through hidden files when it is told to, or when a glob, the kind of file it looks for, or a file of what is
+// left out brings them back. What .gitignore leaves out counts as searched.
+func (s *search) rg(args []word) {
+	g := rgFlags.read(args)
+	s.deep, s.names, s.ignores = true, g.has("--files"), true
+	s.follow = g.has("-L", "--follow")
+	s.folders = g.files(rgFlags)
+	unrestricted, kinds, known := 0, false, true
+	for _, f := range g.flags {
+		switch f.name {
+		case "-u", "--unrestricted":
+			unrestricted++
+		case "-.", "--hidden", "--ignore-file":
+			s.hidden = true
+		case "--type-add":
+			known = false
+		case "-t", "--type":
+			kinds, known = true, known && slices.Contains(types, f.value.text)
+		case "-g", "--glob", "--iglob":
+			if !strings.HasPrefix(f.value.text, "!") {
+				s.shown = append(s.shown, f.value.text)
+			}
+		}
+	}
+	s.hidden, s.narrow = s.hidden || unrestricted > 1 || !known, len(s.shown) > 0
+	if kinds && known && !s.narrow {
+		s.fits = func(fs.DirEntry) bool { return false } // a secret file is none of them
+	}
+}
+
+// types are kinds of files of rg that have no secret ones among them.
+var types = strings.Fields("asm c clojure cmake cpp cs csharp css csv cxx dart docker elixir erlang fish go gradle graphql groovy h haskell hpp html java jl js json jsonl julia jsx kotlin less lisp lua make markdown md mdx ml nix objc ocaml org perl php proto protobuf ps py python r rb rst ruby rust sass scala sql svelte svg swift tex tf toml ts tsx txt typescript vue xml yaml zig")
 
 // gitGrep reads what the repository holds, unless it is told to take other files as well.
 func (s *search) gitGrep(args []word) {
 	s.hidden = true
-	s.operands(args, func(_ int, flag, _ string) {
+	all := false
+	for _, w := range s.plain(args, func(flag string) {
 		s.deep = s.deep || len(flag) > 5 && long(flag, "--no-index") || long(flag, "--untracked")
-	})
+	}) {
+		all = all || strings.HasPrefix(w.text, ":") || strings.ContainsAny(w.text, `*?[\`) // it has patterns of its own
+	}
+	if all || len(s.folders) < 2 {
+		s.folders = nil
+	}
 }
 
 // diff compares what lies in folders, and follows links.
 func (s *search) diff(args []word) {
-	s.hidden, s.follow, s.shallow, s.pair = true, true, true, true
-	folders := s.plain(args, func(flag string) {
-		switch {
-		case flag == "--no-dereference":
-			s.follow = false
-		case long(flag, "--recursive"), !strings.HasPrefix(flag, "--") && strings.Contains(flag, "r"):
-			s.shallow = false
+	g := diffFlags.read(args)
+	s.hidden, s.pair = true, true
+	s.follow, s.shallow = !g.has("--no-dereference"), !g.has("-r", "--recursive")
+	s.folders = g.operands
+	for _, f := range g.flags {
+		if f.name == "--from-file" || f.name == "--to-file" {
+			s.folders = append(s.folders[:len(s.folders):len(s.folders)], f.value)
 		}
-	})
-	s.deep = len(folders) > 1
+	}
+	s.deep = len(s.folders) > 1
 }
 
 // gitDiff compares two folders when it is told to, or outside of a repository.
@@ -256,28 +304,31 @@ func (s *search) gitDiff(args []word) {
 // list is what programs that tell names do with links.
 func (s *search) list(name string, args []word) {
 	s.names, s.hidden = true, true
-	deep, follow := true, false
+	if name == "find" {
+		f := finds(args)
+		s.folders, _ = findStarts(append([]word{{}}, args...))
+		s.deep, s.follow = true, f.links || len(f.runs) > 0 // what is run follows what it is given
+		s.names = !f.tells()
+		if len(f.runs) > 0 && !f.links {
+			s.fits = f.runsFor
+		}
+		return
+	}
+	deep, follow, valued := true, false, false
 	folders := s.plain(args, func(flag string) {
 		short := !strings.HasPrefix(flag, "--")
 		switch name {
-		case "find":
-			follow = follow || flag == "-L" || flag == "-follow"
 		case "tree":
 			follow = follow || short && strings.Contains(flag, "l")
 		case "ls":
 			deep = deep && flag != "-d"
+			valued = valued || strings.HasPrefix(flag, "--") || strings.ContainsAny(flag, "IwT") // which may take the -d for its value
 			follow = follow || short && strings.Contains(flag, "L") || long(flag, "--dereference")
 		default:
 			follow = follow || short && strings.Contains(flag, "L") || long(flag, "--dereference") || long(flag, "--follow")
 		}
 	})
-	s.deep, s.follow = deep, follow
-	if name == "find" {
-		starts, _ := findStarts(append([]word{{}}, args...))
-		s.folders = starts
-	} else {
-		s.folders = folders
-	}
+	s.deep, s.follow, s.folders = deep || valued, follow, folders
 }
 
 // plain are all words that are no flags; a value of a flag may be among them.

@@ -77,6 +77,7 @@ type scanner struct {
 var (
 	errTooMuch = errors.New("it is too long or too deeply nested")
 	errReturn  = errors.New("it holds a carriage return")
+	errNul     = errors.New("it holds a NUL")
 	errStop    = errors.New("its here-document ends with a word that shells take differently")
 )
 
@@ -102,6 +103,9 @@ func (s *scanner) scan(text string, st state) (after []string) {
 				s.failed = errReturn
 			}
 		}()
+	}
+	if strings.Contains(text, unknownText) && s.failed == nil {
+		s.failed = errNul
 	}
 	text, ok := uncommented(text)
 	if !ok && s.failed == nil {
@@ -204,6 +208,10 @@ func (st state) text(n syntax.Node) string {
 
 // redirect looks at one redirection; the state it returns is that of the command it belongs to.
 func (s *scanner) redirect(r *syntax.Redirect, st state) state {
+	if r.N != nil && strings.Trim(r.N.Value, digits) != "" { // {fd}> sets a variable, which may be PATH
+		s.emit(step{text: st.text(r), other: "variable", dirs: st.dirs})
+		st.exotic = true
+	}
 	var w word
 	if r.Word != nil {
 		s.substitutions(r.Word, st)
@@ -227,7 +235,7 @@ func (s *scanner) redirect(r *syntax.Redirect, st state) state {
 		st.stdin, st.known, st.exotic = w.text+"\n", true, st.exotic || !w.known
 		return st
 	case syntax.DplIn, syntax.DplOut:
-		if w.known && (w.text == "-" || strings.Trim(w.text, "0123456789") == "" || strings.Trim(w.text, "0123456789") == "-") {
+		if w.known && (w.text == "-" || strings.Trim(w.text, digits) == "" || strings.Trim(w.text, digits) == "-") {
 			return st
 		}
 	}
@@ -344,6 +352,9 @@ func (s *scanner) forClause(c *syntax.ForClause, st state) (ok, after []string) 
 	items := s.expand(st).fields(iter.Items)
 	s.named(iter.Items, c.Loop, st)
 	name := iter.Name.Value
+	if !ownName().MatchString(name) {
+		s.emit(step{text: st.text(c.Loop), other: "variable", dirs: st.dirs})
+	}
 	for i := range min(max(len(items), 1), mostItems) {
 		if i < len(items) {
 			s.vars[name] = items[i].text
@@ -353,6 +364,9 @@ func (s *scanner) forClause(c *syntax.ForClause, st state) (ok, after []string) 
 	delete(s.vars, name)
 	return st.dirs, st.dirs
 }
+
+// ownName are the names of variables that mean something only to the command itself. PATH, IFS and their like are in capitals.
+var ownName = lazily(`^([a-z_][a-z0-9_]*|[A-Z])$`)
 
 // named emits what is only named by a compound command, as if it were given to echo.
 func (s *scanner) named(ws []*syntax.Word, n syntax.Node, st state) {
@@ -368,10 +382,8 @@ func (s *scanner) caseClause(c *syntax.CaseClause, st state) (ok, after []string
 	for _, item := range c.Items {
 		for _, p := range item.Patterns {
 			s.substitutions(p, st)
-			if holdsSubst(p) {
-				s.emit(step{text: st.text(p), other: "substitution", dirs: st.dirs})
-			}
 		}
+		s.named(item.Patterns, c, st) // a pattern may assign as well
 		all = union(all, s.stmts(item.Stmts, st))
 		st = st.moved(all) // ;& goes on with the next
 	}
@@ -418,13 +430,23 @@ func (s *scanner) test(c *syntax.TestClause, st state) {
 	s.substitutions(c, st)
 	argv := []word{{text: "[[", known: true}}
 	x := s.expand(st)
-	syntax.Walk(c.X, func(n syntax.Node) bool {
-		if w, ok := n.(*syntax.Word); ok {
-			argv = append(argv, x.one(w))
+	var visit func(n syntax.Node) bool
+	visit = func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Word:
+			argv = append(argv, x.one(n))
+			return false
+		case *syntax.UnaryTest:
+			argv = append(argv, word{text: n.Op.String(), known: true})
+		case *syntax.BinaryTest: // as it is written, so that what is compared stands on both sides
+			syntax.Walk(n.X, visit)
+			argv = append(argv, word{text: n.Op.String(), known: true})
+			syntax.Walk(n.Y, visit)
 			return false
 		}
 		return true
-	})
+	}
+	syntax.Walk(c.X, visit)
 	s.emit(step{argv: argv, text: st.text(c), dirs: st.dirs, start: st.start, literal: s.literal(argv, st)})
 }
 

@@ -192,12 +192,15 @@ func (x *expander) parts(parts []syntax.WordPart, quoted bool) {
 		case *syntax.SglQuoted:
 			x.some = true
 			if p.Dollar {
-				x.add(ansiC(p.Value), true)
+				text := ansiC(p.Value)
+				x.cur.known = x.cur.known && plainEscapes().MatchString(p.Value) && !strings.Contains(text, unknownText)
+				x.add(text, true)
 			} else {
 				x.add(p.Value, true)
 			}
 		case *syntax.DblQuoted:
 			x.some = true
+			x.cur.known = x.cur.known && !p.Dollar // it is translated
 			x.parts(p.Parts, true)
 		case *syntax.ParamExp:
 			x.param(p, quoted)
@@ -415,6 +418,9 @@ func lower(c byte) byte {
 	}
 	return c
 }
+
+// plainEscapes is text of $'…' with no escapes but those every shell reads the same way: none that ends the text, or that depends on the locale.
+var plainEscapes = lazily(`^([^\\]|\\[nt\\'"]|\\x[0-7][0-9a-fA-F]|\\[01][0-7][0-7]|\\u00[0-7][0-9a-fA-F])*$`)
 
 // ansiC reads the escapes of $'…'.
 func ansiC(s string) string {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/rind-dev/rind/protocol"
 )
@@ -10,6 +11,7 @@ import (
 // Follower is somebody's interest in a session: a doorbell, nothing more. What there is to read stays in the log.
 type Follower struct {
 	s    *Session
+	turn TurnID // only what this one appends is of interest; "" for all
 	ring func()
 	push func(json.RawMessage)
 	end  func()
@@ -21,6 +23,13 @@ type Follower struct {
 func (v *View) Follow(ring func(), push func(event json.RawMessage), end func()) *Follower {
 	f := &Follower{s: v.Session, ring: ring, push: push, end: end}
 	v.Session.followers = append(v.Session.followers, f)
+	return f
+}
+
+// FollowTurn is Follow for one turn: ring is called whenever the log has grown by entries of it.
+func (v *View) FollowTurn(turn TurnID, ring, end func()) *Follower {
+	f := v.Follow(ring, nil, end)
+	f.turn = turn
 	return f
 }
 
@@ -42,9 +51,12 @@ func (f *Follower) gone() {
 	}
 }
 
-func (s *Session) ring() {
+// ring tells the followers that the log has grown.
+func (s *Session) ring(by []Entry) {
 	for _, f := range s.followers {
-		f.ring()
+		if f.turn == "" || slices.ContainsFunc(by, func(e Entry) bool { return e.Turn == f.turn }) {
+			f.ring()
+		}
 	}
 }
 

@@ -239,7 +239,7 @@ func (s *Session) stored(f *flight) Seq {
 		return 0
 	}
 	s.tail.add(f.entries)
-	s.ring()
+	s.ring(f.entries)
 	return f.entries[n-1].Seq
 }
 

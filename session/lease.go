@@ -211,7 +211,7 @@ func (s *Session) catchUp(missed []Entry) error {
 	}
 	s.tail.add(missed)
 	s.next = s.shown.clone()
-	s.ring()
+	s.ring(missed)
 	s.wakeWatchers()
 	return nil
 }

@@ -8,7 +8,7 @@ type mailbox struct {
 	mu     sync.Mutex
 	queue  []func()
 	closed bool
-	wake   chan struct{} // cap 1
+	wake   chan struct{} // cap 1; there is something in it, or the owner is up, while the queue is not empty
 }
 
 func newMailbox() *mailbox { return &mailbox{wake: make(chan struct{}, 1)} }
@@ -21,20 +21,26 @@ func (m *mailbox) post(f func()) bool {
 		return false
 	}
 	m.queue = append(m.queue, f)
+	first := len(m.queue) == 1
 	m.mu.Unlock()
-	select {
-	case m.wake <- struct{}{}:
-	default:
+	if first {
+		select {
+		case m.wake <- struct{}{}:
+		default:
+		}
 	}
 	return true
 }
 
-// take returns everything posted so far.
-func (m *mailbox) take() []func() {
+// take returns everything posted so far. What was taken before is done with: its room is used for what comes.
+func (m *mailbox) take(before []func()) []func() {
+	if clear(before); cap(before) > 1024 { // after a flood
+		before = nil
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := m.queue
-	m.queue = nil
+	m.queue = before[:0]
 	return q
 }
 

@@ -58,8 +58,10 @@ func (s *Session) Workspace() string { return s.workspace }
 // loop is the session's goroutine.
 func (s *Session) loop() {
 	defer close(s.end)
+	var work []func()
 	for {
-		for _, f := range s.box.take() {
+		work = s.box.take(work)
+		for _, f := range work {
 			f()
 		}
 		if s.idle() && s.all.drop(s) {

@@ -83,7 +83,7 @@ func (x *exchange) list(run *executions.Run, from int64) error {
 // watch is a stream's interest in a session.
 type watch struct {
 	*session.Follower
-	bell chan struct{} // the log has grown
+	bell chan struct{} // the log has grown by something of the execution
 	gone chan struct{} // closed: the session was deleted
 	open bool          // the execution has no end, as far as is known here
 }
@@ -92,12 +92,12 @@ func (x *exchange) watch(s *session.Session, turn session.TurnID) (*watch, error
 	w := &watch{bell: make(chan struct{}, 1), gone: make(chan struct{})}
 	return w, s.InspectNow(x.r.Context(), func(v *session.View) {
 		_, w.open = v.Execution(turn)
-		w.Follower = v.Follow(func() {
+		w.Follower = v.FollowTurn(turn, func() {
 			select {
 			case w.bell <- struct{}{}:
 			default:
 			}
-		}, nil, func() { close(w.gone) })
+		}, func() { close(w.gone) })
 	})
 }
 

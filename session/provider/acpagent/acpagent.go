@@ -6,9 +6,17 @@
 // every turn ends within a bound, whatever the child does; nothing it writes brings us down; no process is left when a session or the runtime
 // ends; a session that comes back goes on with the child's own session where it can, else with a summary of the log.
 //
-// Goroutines of a child: one reads what it says and turns it into facts, one writes to it, one awaits its end, one per request of the child that
-// takes time, at most 64, and while it answers one that gives it steering, where it takes that. All end with the child. A host (the child of one session over its restarts) owns none but timers; Hosts.Close and
-// Hosts.Forget end the children. A turn runs on its caller's goroutine.
+// Its words, from the outside in. Hosts are the hosted agents of one process. A host is the agent of one session over the restarts of its child.
+// A child is one process and the connection to it; its outbox is what waits for it to read, its backlog what it said while no turn could take
+// it. A talk is one turn with a child, and turns what it says into facts: messages, and calls. A deed is something the child has us do, a file
+// or a command in a terminal: it is granted within a call, by the policy or by the person, whom all who want to ask stand in one line for.
+//
+// Goroutines of a child: one reads what it says and turns it into facts, one writes its outbox, one awaits its end, one per request of the child
+// that takes time, at most 64, one per command that it has us run, and while it answers one that gives it steering, where it takes that. All end
+// with the child. A host owns none but timers; Hosts.Close and Hosts.Forget end the children. A turn runs on its caller's goroutine.
+//
+// Locks: that of a talk is held while facts are recorded, so that they keep their order; those of a host, a child, its terminals and its outbox
+// guard memory only, and no other is taken under them.
 package acpagent
 
 import (

@@ -39,6 +39,11 @@ func (b *backlog) take() backlog {
 	return all
 }
 
+// forgetEarly lets go of what a child said that was never opened.
+func (b *backlog) forgetEarly() {
+	b.kept = slices.DeleteFunc(b.kept, func(h heard) bool { return h.early })
+}
+
 // lose lets go of what is kept; it counts as lost.
 func (b *backlog) lose() { *b = backlog{lost: b.lost + len(b.kept)} }
 
@@ -60,11 +65,15 @@ func (k *talk) retell(b *backlog) {
 	}
 }
 
-// waits keeps an update for the turn that can take it.
-func (ho *host) waits(params json.RawMessage, early bool) {
+// early keeps an update of a child that is not open for the turn that opens it; false for one that is open.
+func (c *child) early(params json.RawMessage, kind string) bool {
+	ho := c.host
 	ho.mu.Lock()
 	defer ho.mu.Unlock()
-	ho.late.keep(params, early)
+	if c.phase == phaseOpening || c.phase == phaseReplaying && lasting(kind) {
+		ho.late.keep(params, true)
+	}
+	return c.phase != phaseOpen
 }
 
 // waiting is what waits for a turn.

@@ -65,11 +65,11 @@ type child struct {
 	done      chan struct{} // closed when it has ended and all it said was read
 	broken    chan struct{} // closed when it cannot be used any more: see fault
 	spent     spent         // owned by the turn that is answered
+	phase     phase         // guarded by host.mu, as what it said in it waits there
 
-	mu       sync.Mutex      // guards what follows; never held over I/O
-	about    acp.Hosted      // set before its session is opened, and never again
-	self     acp.HostSession // its session as it stands; without an id before that is known
-	phase    phase
+	mu       sync.Mutex                    // guards what follows; never held over I/O
+	about    acp.Hosted                    // set before its session is opened, and never again
+	self     acp.HostSession               // its session as it stands; without an id before that is known
 	lastID   int64                         // of our calls
 	fault    error                         // why broken is closed
 	requests map[string]context.CancelFunc // of the child, in flight
@@ -174,9 +174,7 @@ var errEnded = errors.New("it was ended")
 // end ends the process: a session that can be closed is closed, its input is closed, then it is asked to end, then killed. It returns when nothing
 // of the child is left, and may be called again.
 func (c *child) end(grace time.Duration) {
-	c.mu.Lock()
-	closes := c.phase == phaseOpen && c.about.Close && c.fault == nil
-	c.mu.Unlock()
+	closes := c.closes()
 	c.fails(errEnded)
 	if grace > 0 {
 		if closes {
@@ -195,6 +193,14 @@ func (c *child) end(grace time.Duration) {
 		c.host.cfg.Log.Warn("end of a hosted agent", "session", c.host.id, "err", err)
 	}
 	c.wg.Wait()
+}
+
+// closes reports whether it has a session that can be closed.
+func (c *child) closes() bool {
+	open := c.is(phaseOpen)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return open && c.about.Close && c.fault == nil
 }
 
 // kill ends the process at once.
@@ -216,14 +222,14 @@ func (c *child) change(f func(self *acp.HostSession)) {
 
 // enter says how far the child is.
 func (c *child) enter(p phase) {
-	c.mu.Lock()
+	c.host.mu.Lock()
 	c.phase = p
-	c.mu.Unlock()
+	c.host.mu.Unlock()
 }
 
 func (c *child) is(p phase) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.host.mu.Lock()
+	defer c.host.mu.Unlock()
 	return c.phase == p
 }
 

@@ -190,6 +190,9 @@ func (d *double) take(m wire) {
 			return
 		}
 		if d.is("poor") {
+			if d.is("early") {
+				d.say("early ")
+			}
 			d.write(object{"id": m.ID, "error": object{"code": -32000, "message": "Authentication required"}})
 			return
 		}
@@ -247,6 +250,9 @@ func (d *double) take(m wire) {
 		d.mu.Lock()
 		d.set[p.ConfigID] = p.Value
 		d.mu.Unlock()
+		if d.is("eager") {
+			d.say("set ")
+		}
 		d.write(object{"id": m.ID, "result": object{"configOptions": d.options()}})
 	case "_rind/session/steer":
 		var p struct {
@@ -407,6 +413,16 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
 			d.ask("terminal/release", object{"sessionId": d.session, "terminalId": t.ID})
 			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
+		case "running": // starts a command, and waits for what it says
+			var t struct {
+				ID string `json:"terminalId"`
+			}
+			_ = json.Unmarshal(d.ask("terminal/create", object{"sessionId": d.session, "command": "echo " + arg + "; exec sleep 60"}), &t)
+			for !strings.Contains(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})), arg+`\n`) {
+				time.Sleep(5 * time.Millisecond)
+			}
+		case "absent": // a command that is not there
+			d.say(string(d.ask("terminal/create", object{"sessionId": d.session, "command": arg, "args": []any{"x"}})))
 		case "terminal": // one it never got, in every request
 			for _, method := range []string{"output", "wait_for_exit", "kill", "release"} {
 				d.say(string(d.ask("terminal/"+method, object{"sessionId": d.session, "terminalId": "term_1"})))
@@ -459,6 +475,19 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			return
 		case "twice":
 			d.end(id, "end_turn")
+		case "babble": // after its answer, until it is told to stop, and a while longer
+			d.end(id, "end_turn")
+			for end := os.Getenv("HOME") + "/enough"; ; time.Sleep(5 * time.Millisecond) {
+				d.say("la ")
+				if _, err := os.Stat(end); err == nil {
+					break
+				}
+			}
+			for range 20 {
+				d.say("la ")
+			}
+			_ = os.WriteFile(os.Getenv("HOME")+"/silent", nil, 0o600)
+			return
 		case "late":
 			d.end(id, "end_turn")
 			time.Sleep(30 * time.Millisecond)

@@ -12,14 +12,9 @@ import (
 // update takes one session/update.
 func (c *child) update(params json.RawMessage) {
 	id, u, ok := acp.ReadHostUpdate(params)
-	c.mu.Lock()
-	phase, mine := c.phase, ok && id == c.self.ID
-	c.mu.Unlock()
 	switch {
-	case phase == phaseReplaying && !lasting(u.Kind):
-	case phase != phaseOpen:
-		c.host.waits(params, true)
-	case !mine:
+	case c.early(params, u.Kind):
+	case !ok || id != c.session().ID:
 		c.event(acp.MethodUpdate, params)
 	default:
 		c.tell(&u, params)

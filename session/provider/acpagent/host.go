@@ -23,7 +23,7 @@ type host struct {
 	id    session.SessionID
 	run   string // makes the ids of this process's children unlike those of others
 
-	turns sync.Mutex // held by the turn that is being answered: there is one at a time
+	lane chan struct{} // has room for the one turn that is being answered
 
 	mu       sync.Mutex // guards what follows; never held over I/O
 	child    *child     // nil while none runs
@@ -44,7 +44,7 @@ type host struct {
 func newHost(h *Hosts, id session.SessionID) *host {
 	var b [3]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return &host{hosts: h, cfg: &h.cfg, id: id, run: hex.EncodeToString(b[:])}
+	return &host{hosts: h, cfg: &h.cfg, id: id, run: hex.EncodeToString(b[:]), lane: make(chan struct{}, 1)}
 }
 
 // nextTag tells the next child's calls from those of all others.
@@ -57,13 +57,13 @@ func (ho *host) nextTag() string {
 
 // enter waits until no other turn is being answered; leave ends the turn that entered.
 func (ho *host) enter(t *session.Turn) (leave func()) {
-	ho.turns.Lock()
+	ho.lane <- struct{}{}
 	return func() {
 		ho.mu.Lock()
 		ho.last = t.ID
 		ho.mu.Unlock()
 		ho.rest()
-		ho.turns.Unlock()
+		<-ho.lane
 	}
 }
 
@@ -91,12 +91,20 @@ func (ho *host) ready(ctx context.Context, spec Spec, t *session.Turn, said *ses
 		return nil, "", err
 	}
 	if recap, err = c.open(ctx, t, said); err != nil {
-		ho.drop(c)
-		c.kill()
-		ho.count(err)
+		ho.giveUp(c, err)
 		return nil, "", err
 	}
 	return c, recap, nil
+}
+
+// giveUp ends a child that could not be opened. What it said belongs to no session.
+func (ho *host) giveUp(c *child, err error) {
+	ho.drop(c)
+	c.kill()
+	ho.count(err)
+	ho.mu.Lock()
+	ho.late.forgetEarly()
+	ho.mu.Unlock()
 }
 
 func closing() error { return fail(protocol.FailUnavailable, "The session is being closed.") }
@@ -180,10 +188,12 @@ func (ho *host) rest() {
 		ho.idle.Stop()
 	}
 	ho.idle = time.AfterFunc(ho.cfg.times.idle, func() {
-		if !ho.turns.TryLock() {
+		select {
+		case ho.lane <- struct{}{}:
+		default:
 			return // a turn is being answered, and sets it anew
 		}
-		defer ho.turns.Unlock()
+		defer func() { <-ho.lane }()
 		if c := ho.release(); c != nil {
 			c.end(ho.cfg.times.closing)
 		}
@@ -201,6 +211,6 @@ func (ho *host) close(grace time.Duration) {
 	if c := ho.release(); c != nil {
 		c.end(grace)
 	}
-	ho.turns.Lock() // whoever held it has let go of the child
-	defer ho.turns.Unlock()
+	ho.lane <- struct{}{} // the turn that was being answered has let go of the child
+	<-ho.lane
 }

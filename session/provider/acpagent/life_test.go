@@ -91,3 +91,19 @@ func TestAnAgentReadsTheLinesItAsksForOfTextOnly(t *testing.T) {
 		t.Errorf("%d changes", n)
 	}
 }
+
+// What an agent says that could not be opened is no word of the one that answers in its place.
+func TestWhatAnAgentSaidThatCouldNotBeOpenedIsNotTold(t *testing.T) {
+	h := open(t, memory.New(), "poor,early")
+	s := h.draft("ask")
+	if o := h.prompt(s, "hello"); o.Fault == nil {
+		t.Fatalf("%+v", o)
+	}
+	h.spec.Env = map[string]string{"ACP_DOUBLE": "plain"}
+	if o := h.prompt(s, "hello"); o.Answer != "Hello there." {
+		t.Errorf("%+v", o)
+	}
+	if e := find[*protocol.ProviderEvent](h, s.ID); len(e) > 0 {
+		t.Errorf("%s", e[0].More.Data)
+	}
+}

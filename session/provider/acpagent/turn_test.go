@@ -134,6 +134,7 @@ func TestWhateverAnAgentDoesTheTurnEndsAndNothingIsLost(t *testing.T) {
 		{name: "another version", modes: "v9", words: "hello", want: "speaks version 9"},
 		{name: "no credentials", modes: "poor", words: "hello", want: "lacks credentials: Authentication required; it offers key"},
 		{name: "update before new's answer", modes: "early", words: "hello", answer: "early Hello there."},
+		{name: "updates before new's answer and before the prompt", modes: "early,options,eager", words: "hello", answer: "early set Hello there."},
 		{name: "floods standard error", modes: "plain", words: "flood hello", answer: "Hello there."},
 		{name: "a line of 20 MiB", modes: "plain", words: "hello long", want: "it wrote a line of more than 16 MiB"},
 		{name: "a line without end", modes: "plain", words: "endless", want: "it wrote a line of more than 16 MiB"},
@@ -180,6 +181,28 @@ func TestWhatComesAfterTheAnswerOpensATurnOfItsOwn(t *testing.T) {
 	}
 	if o := h.prompt(s, "hello"); o.Outcome != session.OutcomeCompleted {
 		t.Errorf("%+v", o)
+	}
+}
+
+// What an agent goes on to say is not told once the person stopped hearing it.
+func TestACancelOfWhatAnAgentSaysAfterItsAnswerOpensNoFurtherTurn(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	s := h.draft("ask")
+	h.prompt(s, "babble")
+	h.until(s, "background turn", func(v *session.View) bool { return v.Serial != nil && len(v.Serial.Text) > 0 })
+	cancelled := make(chan error, 1)
+	s.Cancel(session.CancelRequest{}, func(err error) { cancelled <- err })
+	if err := <-cancelled; err != nil {
+		t.Fatal(err)
+	}
+	h.until(s, "end of it", func(v *session.View) bool { return v.Serial == nil })
+	put(t, filepath.Join(h.dir, "enough"), "")
+	h.until(s, "silence", func(*session.View) bool { _, err := os.Stat(filepath.Join(h.dir, "silent")); return err == nil })
+	if o := h.prompt(s, "hello"); o.Answer != "Hello there." { // and what came before this was read before it
+		t.Errorf("%+v", o)
+	}
+	if starts := find[*protocol.TurnStarted](h, s.ID); len(starts) != 3 {
+		t.Errorf("%d turns: %s", len(starts), h.kinds(s.ID))
 	}
 }
 

@@ -32,13 +32,17 @@ var commands = map[string]command{}
 const UsageColumns = 29
 
 func init() {
-	for _, c := range []command{
-		{rindv2.Command{Name: "help", Description: "List commands, or explain one", Usage: "/help [command]"}, commandHelp},
-		{rindv2.Command{Name: "model", Description: "Show or change the session's model", Usage: "/model | /model set <model>"}, commandModel},
-		{rindv2.Command{Name: "rename", Description: "Give the session a name", Usage: "/rename <name>"}, commandRename},
-		{rindv2.Command{Name: "sessions", Description: "List the sessions of this workspace", Usage: "/sessions [limit]"}, commandSessions},
-		{rindv2.Command{Name: "status", Description: "Show session, model, settings and usage", Usage: "/status"}, commandStatus},
-	} {
+	register(
+		command{rindv2.Command{Name: "help", Description: "List commands, or explain one", Usage: "/help [command]"}, commandHelp},
+		command{rindv2.Command{Name: "model", Description: "Show or change the session's model", Usage: "/model | /model set <model>"}, commandModel},
+		command{rindv2.Command{Name: "rename", Description: "Give the session a name", Usage: "/rename <name>"}, commandRename},
+		command{rindv2.Command{Name: "sessions", Description: "List the sessions of this workspace", Usage: "/sessions [limit]"}, commandSessions},
+		command{rindv2.Command{Name: "status", Description: "Show session, model, settings and usage", Usage: "/status"}, commandStatus},
+	)
+}
+
+func register(cs ...command) {
+	for _, c := range cs {
 		c.Aliases = []string{}
 		commands[c.Name] = c
 	}

@@ -3,7 +3,6 @@ package dispatcher
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -13,16 +12,13 @@ import (
 )
 
 func init() {
-	for _, c := range []command{
-		{rindv2.Command{Name: "init", Description: "Have a RIND.md written for the project, or for you", Usage: "/init [project|user]"}, commandInit},
-		{rindv2.Command{Name: "permissions", Description: "List what is remembered of your consent, or take it back", Usage: "/permissions [revoke <n>]"}, commandPermissions},
-		{rindv2.Command{Name: "skill", Description: "List the skills that can be loaded", Usage: "/skill [list]"}, commandSkill},
-		{rindv2.Command{Name: "trust", Description: "Trust the workspace's own settings and skills", Usage: "/trust"}, commandTrust},
-		{rindv2.Command{Name: "undo", Description: "Put back the files a turn changed", Usage: "/undo [turn_id]"}, commandUndo},
-	} {
-		c.Aliases = []string{}
-		commands[c.Name] = c
-	}
+	register(
+		command{rindv2.Command{Name: "init", Description: "Have a RIND.md written for the project, or for you", Usage: "/init [project|user]"}, commandInit},
+		command{rindv2.Command{Name: "permissions", Description: "List what is remembered of your consent, or take it back", Usage: "/permissions [revoke <n>]"}, commandPermissions},
+		command{rindv2.Command{Name: "skill", Description: "List the skills that can be loaded", Usage: "/skill [list]"}, commandSkill},
+		command{rindv2.Command{Name: "trust", Description: "Trust the workspace's own settings and skills", Usage: "/trust"}, commandTrust},
+		command{rindv2.Command{Name: "undo", Description: "Put back the files a turn changed", Usage: "/undo [turn_id]"}, commandUndo},
+	)
 }
 
 // commandSkillName answers `/skill:name …`: the prompt is the client's to send, and loads the skill.
@@ -56,26 +52,15 @@ func commandSkill(k *call, s *session.Session, args []string) {
 }
 
 func commandInit(k *call, s *session.Session, args []string) {
-	scope := "project"
-	if len(args) == 1 {
-		scope = args[0]
-	}
-	if len(args) > 1 || scope != "project" && scope != "user" {
+	asked, ok := session.InitOf(strings.Join(args, " "), s.Workspace(), k.c.d.cfg.DataRoot)
+	if !ok {
 		k.text("Usage: /init [project|user]")
 		return
 	}
-	dir, about := s.Workspace(), "this project: how it is built, tested and laid out, what to mind when changing it, and what its people expect"
-	if scope == "user" {
-		dir, about = k.c.d.cfg.DataRoot, "this person: what they expect in every project, as far as you were told or can see; ask where you do not know"
-	}
-	path := filepath.ToSlash(filepath.Join(dir, "RIND.md"))
 	k.OK(commandResult{
-		Text: fmt.Sprintf("Initializing %s RIND.md: %s", scope, path),
+		Text: fmt.Sprintf("Initializing %s RIND.md: %s", asked.Scope, asked.Path),
 		Next: &rindv2.NextPrompt{
-			Input: fmt.Sprintf("Initialize %s RIND.md at %s", scope, path),
-			Transient: []rindv2.SystemMessage{{Role: "system", Kind: "rind_init", Content: "Write the file " + path + ", which every later conversation is given. " +
-				"It tells an agent about " + about + ". Look at what is there first; where the file exists, keep what is right and improve it. " +
-				"Only facts that hold and matter, in short lines; at most 150 of them."}},
+			Input: asked.Input, Transient: []rindv2.SystemMessage{{Role: "system", Kind: asked.Told.Kind, Content: asked.Told.Content}},
 		},
 	})
 }

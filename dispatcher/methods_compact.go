@@ -50,9 +50,7 @@ func compactFailure(o session.Outcome) error {
 }
 
 func init() {
-	commands["compact"] = command{rindv2.Command{
-		Name: "compact", Description: "Replace the conversation by a summary in the model's view", Usage: "/compact", Aliases: []string{},
-	}, commandCompact}
+	register(command{rindv2.Command{Name: "compact", Description: "Replace the conversation by a summary in the model's view", Usage: "/compact"}, commandCompact})
 }
 
 func commandCompact(k *call, _ *session.Session, args []string) {

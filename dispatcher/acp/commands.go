@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -83,7 +82,8 @@ func (k *call) command(o *opened, text string, req *session.PromptRequest) bool 
 			return false
 		}
 		if name == "init" {
-			if k.initPrompt(o, strings.TrimSpace(args), req) {
+			if asked, ok := session.InitOf(strings.TrimSpace(args), o.s.Workspace(), k.c.d.cfg.DataRoot); ok {
+				req.Input, req.Transient = asked.Input, []protocol.SystemMessage{asked.Told}
 				return false
 			}
 			k.says(o.s.ID, 0, "Usage: /init [project|user]")
@@ -209,25 +209,6 @@ func commandPermissions(k *call, o *opened, args string) {
 		}
 		k.says(id, 0, "%s", b.String())
 	})
-}
-
-// initPrompt makes a prompt of /init; false for what it does not take.
-func (k *call) initPrompt(o *opened, scope string, req *session.PromptRequest) bool {
-	dir, about := o.s.Workspace(), "this project: how it is built, tested and laid out, what to mind when changing it, and what its people expect"
-	switch {
-	case scope == "" || scope == "project":
-		scope = "project"
-	case scope == "user" && k.c.d.cfg.DataRoot != "":
-		dir, about = k.c.d.cfg.DataRoot, "this person: what they expect in every project, as far as you were told or can see; ask where you do not know"
-	default:
-		return false
-	}
-	path := filepath.ToSlash(filepath.Join(dir, "RIND.md"))
-	req.Input = fmt.Sprintf("Initialize %s RIND.md at %s", scope, path)
-	req.Transient = []protocol.SystemMessage{{Kind: "rind_init", Content: "Write the file " + path + ", which every later conversation is given. " +
-		"It tells an agent about " + about + ". Look at what is there first; where the file exists, keep what is right and improve it. " +
-		"Only facts that hold and matter, in short lines; at most 150 of them."}}
-	return true
 }
 
 func commandTrust(k *call, o *opened, _ string) {

@@ -81,13 +81,10 @@ func (s *Store) Watch(ctx context.Context) (<-chan session.SessionID, error) {
 
 // Post implements session.Inbox.
 func (s *Store) Post(_ context.Context, id session.SessionID, body json.RawMessage) (int64, error) {
-	if err := s.enter(true); err != nil {
+	if _, err := s.enterSession(id, true); err != nil {
 		return 0, err
 	}
 	defer s.b.mu.Unlock()
-	if _, err := s.b.find(id); err != nil {
-		return 0, err
-	}
 	s.b.nextID++
 	s.b.letters[s.b.nextID] = &session.Letter{ID: s.b.nextID, Session: id, Body: body}
 	s.b.ring(s, id)

@@ -144,6 +144,18 @@ func (b *Backing) find(id session.SessionID) (*record, error) {
 	return r, nil
 }
 
+// enterSession is enter, and finds a session. Where that is not there the lock is not kept.
+func (s *Store) enterSession(id session.SessionID, write bool) (*record, error) {
+	if err := s.enter(write); err != nil {
+		return nil, err
+	}
+	r, err := s.b.find(id)
+	if err != nil {
+		s.b.mu.Unlock()
+	}
+	return r, err
+}
+
 // Create implements session.Log.
 func (s *Store) Create(_ context.Context, m session.Meta) error {
 	if err := s.enter(true); err != nil {
@@ -170,14 +182,11 @@ func (s *Store) Create(_ context.Context, m session.Meta) error {
 
 // Acquire implements session.Log.
 func (s *Store) Acquire(_ context.Context, id session.SessionID) (session.Lease, error) {
-	if err := s.enter(true); err != nil {
-		return session.Lease{}, err
-	}
-	defer s.b.mu.Unlock()
-	r, err := s.b.find(id)
+	r, err := s.enterSession(id, true)
 	if err != nil {
 		return session.Lease{}, err
 	}
+	defer s.b.mu.Unlock()
 	owner := r.meta.Owner
 	if owner != "" && owner != s.instance && s.b.alive[owner] {
 		return session.Lease{}, fmt.Errorf("session %s: %w", id, session.ErrBusy)

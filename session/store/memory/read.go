@@ -13,14 +13,11 @@ import (
 
 // Read implements session.Log.
 func (s *Store) Read(_ context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
-	if err := s.enter(false); err != nil {
-		return nil, err
-	}
-	defer s.b.mu.Unlock()
-	r, err := s.b.find(id)
+	r, err := s.enterSession(id, false)
 	if err != nil {
 		return nil, err
 	}
+	defer s.b.mu.Unlock()
 	i := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].Seq > after })
 	var out []session.Entry
 	for ; i < len(r.entries) && len(out) < limit; i++ {
@@ -33,14 +30,11 @@ func (s *Store) Read(_ context.Context, id session.SessionID, after session.Seq,
 
 // ReadBack implements session.Log.
 func (s *Store) ReadBack(_ context.Context, id session.SessionID, before session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
-	if err := s.enter(false); err != nil {
-		return nil, err
-	}
-	defer s.b.mu.Unlock()
-	r, err := s.b.find(id)
+	r, err := s.enterSession(id, false)
 	if err != nil {
 		return nil, err
 	}
+	defer s.b.mu.Unlock()
 	var out []session.Entry
 	for i := len(r.entries) - 1; i >= 0 && len(out) < limit; i-- {
 		if (before == 0 || r.entries[i].Seq < before) && r.entries[i].In(v) {
@@ -111,14 +105,11 @@ func (b *Backing) describe(r *record) session.Meta {
 
 // Session implements session.Log.
 func (s *Store) Session(_ context.Context, id session.SessionID) (session.Meta, error) {
-	if err := s.enter(false); err != nil {
-		return session.Meta{}, err
-	}
-	defer s.b.mu.Unlock()
-	r, err := s.b.find(id)
+	r, err := s.enterSession(id, false)
 	if err != nil {
 		return session.Meta{}, err
 	}
+	defer s.b.mu.Unlock()
 	return s.b.describe(r), nil
 }
 
@@ -138,27 +129,21 @@ func (s *Store) Conversation(_ context.Context, conv string) (session.Meta, erro
 
 // Fold implements session.Log.
 func (s *Store) Fold(_ context.Context, id session.SessionID) ([]byte, session.Seq, error) {
-	if err := s.enter(false); err != nil {
-		return nil, 0, err
-	}
-	defer s.b.mu.Unlock()
-	r, err := s.b.find(id)
+	r, err := s.enterSession(id, false)
 	if err != nil {
 		return nil, 0, err
 	}
+	defer s.b.mu.Unlock()
 	return r.meta.Fold, r.meta.FoldSeq, nil
 }
 
 // Key implements session.Log.
 func (s *Store) Key(_ context.Context, id session.SessionID, surface, key string) (session.Key, error) {
-	if err := s.enter(false); err != nil {
-		return session.Key{}, err
-	}
-	defer s.b.mu.Unlock()
-	r, err := s.b.find(id)
+	r, err := s.enterSession(id, false)
 	if err != nil {
 		return session.Key{}, err
 	}
+	defer s.b.mu.Unlock()
 	k, ok := r.keys[surface+"\x00"+key]
 	if !ok {
 		return session.Key{}, fmt.Errorf("key: %w", session.ErrNotFound)

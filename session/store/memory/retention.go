@@ -12,14 +12,11 @@ import (
 
 // Delete implements session.Log.
 func (s *Store) Delete(_ context.Context, id session.SessionID) error {
-	if err := s.enter(true); err != nil {
-		return err
-	}
-	defer s.b.mu.Unlock()
-	r, err := s.b.find(id)
+	r, err := s.enterSession(id, true)
 	if err != nil {
 		return err
 	}
+	defer s.b.mu.Unlock()
 	if o := r.meta.Owner; o != "" && o != s.instance && s.b.alive[o] {
 		return fmt.Errorf("session %s: %w", id, session.ErrBusy)
 	}

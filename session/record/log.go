@@ -3,8 +3,6 @@ package record
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -54,7 +52,7 @@ func New(o Options) *Log {
 		o.MaxFiles = DefaultMaxFiles
 	}
 	if o.NewID == nil {
-		o.NewID = randomID
+		o.NewID = protocol.RandomIDs{}.Hex32
 	}
 	l := &Log{opts: o}
 	if o.Path != "" {
@@ -67,12 +65,6 @@ func New(o Options) *Log {
 	}
 	l.text = slog.NewJSONHandler(lines{l}, &slog.HandlerOptions{Level: o.Level, ReplaceAttr: l.bound})
 	return l
-}
-
-func randomID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // Handler gives the slog handler that writes here.

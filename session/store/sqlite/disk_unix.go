@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -44,17 +43,8 @@ func tryLock(f *os.File, alone bool) (bool, error) {
 	return err == nil, err
 }
 
-// sameFile reports whether f is still the file that name leads to.
-func sameFile(f *os.File, name string) bool {
-	a, err1 := f.Stat()
-	b, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(a, b)
-}
-
 // replaced reports whether path leads no more to what it led to once.
 func replaced(path string, once os.FileInfo) bool {
 	now, err := os.Stat(path)
 	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(now, once)
 }
-
-func pidText() string { return strconv.Itoa(os.Getpid()) }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/windows"
 )
@@ -41,14 +40,5 @@ func tryLock(f *os.File, alone bool) (bool, error) {
 	return err == nil, err
 }
 
-// sameFile reports whether f is still the file that name leads to.
-func sameFile(f *os.File, name string) bool {
-	a, err1 := f.Stat()
-	b, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(a, b)
-}
-
 // replaced reports whether path leads no more to what it led to once. Here a file that is open can neither be removed nor replaced.
 func replaced(string, os.FileInfo) bool { return false }
-
-func pidText() string { return strconv.Itoa(os.Getpid()) }

@@ -9,8 +9,6 @@ package sqlite
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"os"
@@ -18,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
 
@@ -65,9 +64,7 @@ func Open(path string, opt Options) (*Store, error) {
 		return nil, fmt.Errorf("store path: %w", err)
 	}
 	if opt.Instance == "" {
-		var b [16]byte
-		_, _ = rand.Read(b[:])
-		opt.Instance = hex.EncodeToString(b[:])
+		opt.Instance = protocol.RandomIDs{}.Hex32()
 	}
 	if opt.Locks == "" {
 		opt.Locks = filepath.Join(filepath.Dir(filepath.Dir(path)), "locks")

@@ -33,14 +33,8 @@ func bundle(ctx context.Context, std *streams, f *doctorFlags) error {
 		return err
 	}
 	if !f.yes {
-		ok, err := confirm(std, fmt.Sprintf("Write it to %s? [y/N] ", f.shown()))
-		switch {
-		case errors.Is(err, errNoTerminal):
-			return exitf(exitConsent, "nobody can be asked here: run it with --yes once you agree to what is listed")
-		case err != nil:
+		if err := confirm(std, fmt.Sprintf("Write it to %s? [y/N] ", f.shown()), "run it with --yes once you agree to what is listed", "nothing was written"); err != nil {
 			return err
-		case !ok:
-			return exitf(exitFailed, "nothing was written")
 		}
 	}
 	data, err := pack(pieces, time.Now())

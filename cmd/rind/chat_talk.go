@@ -143,18 +143,21 @@ func (t *talk) run(ctx context.Context, f *chosen, prompt string, lines <-chan t
 	}
 }
 
+// entered is what is told of a session that a conversation is in from now on.
+type entered struct {
+	SessionID string             `json:"session_id"`
+	Model     string             `json:"model"`
+	Provider  string             `json:"provider"`
+	Mode      string             `json:"approval_mode"`
+	Workspace string             `json:"workspace_root"`
+	Preview   string             `json:"resume_preview"`
+	State     *session.TurnState `json:"turn_state"`
+	Live      *session.LiveTurn  `json:"live_turn"`
+}
+
 // start opens the session as the flags say, and asks the prompt of the command line.
 func (t *talk) start(f *chosen, prompt string, lines <-chan told) error {
-	var hello struct {
-		SessionID string             `json:"session_id"`
-		Model     string             `json:"model"`
-		Provider  string             `json:"provider"`
-		Mode      string             `json:"approval_mode"`
-		Workspace string             `json:"workspace_root"`
-		Preview   string             `json:"resume_preview"`
-		State     *session.TurnState `json:"turn_state"`
-		Live      *session.LiveTurn  `json:"live_turn"`
-	}
+	var hello entered
 	if err := t.wait(lines, "initialize", map[string]any{"client_capabilities": []string{"rind/approvals", "rind/notices"}}, &hello); err != nil {
 		return asExit(err)
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/protocol"
-	"github.com/rind-dev/rind/session"
 )
 
 // own are the commands that chat answers itself.
@@ -192,15 +191,7 @@ func (t *talk) change(method, id string) error {
 	t.requests++
 	return t.wire.call(method, params, func(r reply) {
 		t.requests--
-		var res struct {
-			SessionID string             `json:"session_id"`
-			Model     string             `json:"model"`
-			Mode      string             `json:"approval_mode"`
-			Workspace string             `json:"workspace_root"`
-			Preview   string             `json:"resume_preview"`
-			State     *session.TurnState `json:"turn_state"`
-			Live      *session.LiveTurn  `json:"live_turn"`
-		}
+		var res entered
 		if err := r.into(&res); err != nil {
 			t.screen.fault(messageOf(err))
 			return

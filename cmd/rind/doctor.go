@@ -77,10 +77,8 @@ func (r *report) add(check, state, format string, args ...any) {
 func (r *report) show(out io.Writer, asJSON bool) error {
 	bad := 0
 	if asJSON {
-		for _, f := range r.found {
-			if err := writeLine(out, f); err != nil {
-				return err
-			}
+		if err := writeLines(out, r.found); err != nil {
+			return err
 		}
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

@@ -104,12 +104,7 @@ func listServers(ctx context.Context, std *streams, c *common, open func(rt *pro
 
 func showServers(out io.Writer, states []serverState, asJSON bool) error {
 	if asJSON {
-		for _, s := range states {
-			if err := writeLine(out, s); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeLines(out, states)
 	}
 	if len(states) == 0 {
 		_, err := fmt.Fprintln(out, "No servers. Add some under mcpServers in settings.json (docs/mcp.md).")

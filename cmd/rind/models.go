@@ -233,12 +233,7 @@ func lineOf(info session.ModelInfo, selected bool) modelLine {
 
 func showModels(out io.Writer, lines []modelLine, asJSON bool) error {
 	if asJSON {
-		for _, l := range lines {
-			if err := writeLine(out, l); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writeLines(out, lines)
 	}
 	if len(lines) == 0 {
 		return nil

@@ -91,14 +91,8 @@ func runTrust(std *streams, f *trustFlags, dir string) error {
 		}
 	}
 	if !f.yes {
-		ok, err := confirm(std, "Trust it with this? [y/N] ")
-		switch {
-		case errors.Is(err, errNoTerminal):
-			return exitf(exitConsent, "nobody can be asked here: look at it with 'rind trust --show', then run 'rind trust --yes'")
-		case err != nil:
+		if err := confirm(std, "Trust it with this? [y/N] ", "look at it with 'rind trust --show', then run 'rind trust --yes'", ws+" is not trusted; nothing was changed"); err != nil {
 			return err
-		case !ok:
-			return exitf(exitFailed, "%s is not trusted; nothing was changed", ws)
 		}
 	}
 	if err := settings.MakeRoot(filepath.Dir(path)); err != nil {
@@ -245,23 +239,26 @@ func (r *trustReport) text(std *streams) error {
 	return err
 }
 
-// confirm asks a yes/no question at the terminal; everything but yes is no.
-func confirm(std *streams, question string) (bool, error) {
+// confirm asks a yes/no question at the terminal; everything but yes is no, an error in the words of refused. Where nobody can be asked the error
+// says what to do instead.
+func confirm(std *streams, question, instead, refused string) error {
+	nobody := exitf(exitConsent, "nobody can be asked here: %s", instead)
 	if !isTerminal(std.err) {
-		return false, errNoTerminal
+		return nobody
 	}
 	tty, err := openTerminal()
 	if err != nil {
-		return false, errNoTerminal
+		return nobody
 	}
 	defer tty.Close()
 	forgetTyped(tty)
 	fmt.Fprint(std.err, question)
 	line, err := bufio.NewReader(tty).ReadString('\n')
-	if err != nil && line == "" {
+	if err != nil && line == "" { // Ctrl-D is no answer
 		fmt.Fprintln(std.err)
-		return false, nil // Ctrl-D is no answer
 	}
-	line = strings.ToLower(strings.TrimSpace(line))
-	return line == "y" || line == "yes", nil
+	if line = strings.ToLower(strings.TrimSpace(line)); line != "y" && line != "yes" {
+		return exitf(exitFailed, "%s", refused)
+	}
+	return nil
 }

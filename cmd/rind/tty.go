@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,9 +11,6 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 )
-
-// errNoTerminal: nobody sits at a terminal.
-var errNoTerminal = errors.New("there is no terminal to ask at")
 
 // isTerminal reports whether v is a terminal.
 func isTerminal(v any) bool {
@@ -92,6 +88,16 @@ func writeLine(out io.Writer, v any) error {
 	}
 	_, err = out.Write(append(line, '\n'))
 	return err
+}
+
+// writeLines writes each of list with writeLine.
+func writeLines[T any](out io.Writer, list []T) error {
+	for _, v := range list {
+		if err := writeLine(out, v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // escaped is JSON that steers no terminal. Control characters below the space are escaped in any JSON; these stand in its strings alone.

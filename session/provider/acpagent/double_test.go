@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"slices"
@@ -423,6 +424,17 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			}
 		case "absent": // a command that is not there
 			d.say(string(d.ask("terminal/create", object{"sessionId": d.session, "command": arg, "args": []any{"x"}})))
+		case "output": // "limit:line", the line escaped: what is kept of a command's output
+			limit, line, _ := strings.Cut(arg, ":")
+			line, _ = url.QueryUnescape(line)
+			var t struct {
+				ID string `json:"terminalId"`
+			}
+			_ = json.Unmarshal(d.ask("terminal/create", object{"sessionId": d.session, "command": line, "outputByteLimit": json.RawMessage(limit)}), &t)
+			at := object{"sessionId": d.session, "terminalId": t.ID}
+			d.ask("terminal/wait_for_exit", at)
+			d.say(string(d.ask("terminal/output", at)))
+			d.ask("terminal/release", at)
 		case "terminal": // one it never got, in every request
 			for _, method := range []string{"output", "wait_for_exit", "kill", "release"} {
 				d.say(string(d.ask("terminal/"+method, object{"sessionId": d.session, "terminalId": "term_1"})))

@@ -105,7 +105,7 @@ func (c *child) endFault() error {
 
 // lastWords are the last the child wrote on standard error.
 func (c *child) lastWords() string {
-	tail, _ := c.stderr.tail(stderrShown)
+	tail, _ := c.stderr.tail(stderrShown, true)
 	return strings.TrimSpace(c.mask(tail))
 }
 

@@ -1,7 +1,7 @@
 package acpagent
 
 import (
-	"strings"
+	"bytes"
 	"sync"
 	"unicode/utf8"
 )
@@ -27,17 +27,44 @@ func (r *ring) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// tail is the newest text, at most n bytes, cut between characters. cut says that there was more before it.
-func (r *ring) tail(n int) (text string, cut bool) {
+// tail is the newest text, at most n bytes, from a character on. cut says that there was more before it; over, that nothing comes behind it:
+// until then the beginning of a character is left for the next time.
+func (r *ring) tail(n int, over bool) (text string, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n = min(n, r.max)
-	rest := r.data[max(0, len(r.data)-n):]
-	cut = r.total > int64(len(rest))
+	rest := r.data
+	if !over {
+		rest = rest[:len(rest)-unfinished(rest)]
+	}
+	valid := bytes.ToValidUTF8(newest(rest, n), []byte("\uFFFD"))
+	text = string(newest(valid, n)) // what stands for a byte that is no text takes three
+	return text, r.total > int64(len(r.data)) || len(rest) > n || len(text) < len(valid)
+}
+
+// newest is the end of b that fits into n bytes and, where b is text, begins with a character.
+func newest(b []byte, n int) []byte {
+	if len(b) <= n {
+		return b
+	}
+	b = b[len(b)-n:]
 	for range utf8.UTFMax - 1 {
-		if cut && len(rest) > 0 && !utf8.RuneStart(rest[0]) {
-			rest = rest[1:]
+		if len(b) > 0 && !utf8.RuneStart(b[0]) {
+			b = b[1:]
 		}
 	}
-	return strings.ToValidUTF8(string(rest), "\uFFFD"), cut
+	return b
+}
+
+// unfinished is how many bytes at the end of b are the beginning of a character.
+func unfinished(b []byte) int {
+	for n := 1; n <= min(len(b), utf8.UTFMax-1); n++ {
+		if end := b[len(b)-n:]; utf8.RuneStart(end[0]) {
+			if utf8.FullRune(end) {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
 }

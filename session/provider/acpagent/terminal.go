@@ -156,12 +156,10 @@ func terminalOutput(_ context.Context, c *child, _ *talk, p *terminalRef) (any, 
 	if err != nil {
 		return nil, err
 	}
-	text, cut := t.output()
+	text, cut, over := t.output()
 	r := object{"output": text, "truncated": cut}
-	select {
-	case <-t.process.Done():
+	if over {
 		r["exitStatus"] = t.exit()
-	default:
 	}
 	return r, nil
 }
@@ -207,7 +205,7 @@ func terminalRelease(_ context.Context, c *child, k *talk, p *terminalRef) (any,
 
 // keepOutput puts the output of a terminal that goes into the calls that show it.
 func (k *talk) keepOutput(t *terminal) {
-	text, _ := t.output()
+	text, _, _ := t.output()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, c := range k.order {

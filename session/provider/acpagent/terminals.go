@@ -26,8 +26,21 @@ type terminal struct {
 	temp    string // a folder of its own, removed with it; "" for none
 }
 
-// output is the newest output, cut at its start between characters.
-func (t *terminal) output() (text string, cut bool) { return t.out.tail(t.out.max) }
+// output is the newest output, cut at its start between characters. Once the command has ended, which over says, it is all there is.
+func (t *terminal) output() (text string, cut, over bool) {
+	over = t.ended() // first
+	text, cut = t.out.tail(t.out.max, over)
+	return text, cut, over
+}
+
+func (t *terminal) ended() bool {
+	select {
+	case <-t.process.Done():
+		return true
+	default:
+		return false
+	}
+}
 
 // exitStatus is how a command ended; exactly one is set.
 type exitStatus struct {
@@ -119,7 +132,7 @@ func (s *terminals) text(id string) string {
 	if err != nil {
 		return ""
 	}
-	text, _ := t.output()
+	text, _, _ := t.output()
 	return text
 }
 

@@ -55,7 +55,7 @@ func (o *options) read(args []word) given {
 	over := false
 	i := 0
 	next := func(name string) (v word) { // the value of a flag in a word of its own
-		if i++; i == len(args) {
+		if i++; i >= len(args) {
 			g.ok = false
 			return v
 		}

@@ -65,7 +65,7 @@ func (p *place) really(command string) string {
 	_ = os.MkdirAll(filepath.Join(home, "tmp"), 0o755)
 	c, err := proc.Start(proc.Spec{
 		Path: "bash", Args: []string{"-c", command}, Dir: p.root, Stdout: &out, Stderr: &out,
-		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Join(home, "tmp"), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b.c", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b.c"},
+		Env: []string{"PATH=" + os.Getenv("PATH"), "API_KEY=" + canary, "HOME=" + home, "TMPDIR=" + filepath.Join(home, "tmp"), "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b.c", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b.c"},
 	})
 	if err != nil {
 		p.t.Skipf("no bash here: %v", err)
@@ -108,35 +108,29 @@ func TestWhatIsSaidToOnlyReadChangesNothing(t *testing.T) {
 }
 
 // TestWhateverIsSaidToOnlyReadChangesNothing makes commands up from programs that are known, with words that make them do more among the others,
-// and runs those that are said to only read.
+// and runs those that are said to only read: they change nothing, and tell nothing of secret files, of what lies outside, or of the environment.
 func TestWhateverIsSaidToOnlyReadChangesNothing(t *testing.T) {
 	p := repository(t)
+	p.trap()
 	top := filepath.Dir(p.root)
 	before := tree(t, top)
-	programs := []string{
-		"cat", "head", "tail", "sort", "uniq", "cut", "tr", "grep", "sed -n", "sed", "find", "find .", "git log", "git diff", "git branch", "git tag", "git show", "git grep", "git stash", "git remote", "git reflog", "git cat-file", "git config",
-		"git status", "git worktree", "git -c alias.x=!touch", "echo", "printf", "ls", "xxd", "shuf", "tree", "file", "date", "base64", "diff", "wc", "test", "[", "[[", "jq", "type", "command", "timeout 2", "nice", "cd", "set", "env", "tee", "hostname",
-		"seq", "stat", "du", "od", "nl", "for i in", "awk", "xargs", "hash", "read", "export", "git for-each-ref", "git shortlog", "git rev-list", "git ls-files", "git describe", "git blame",
-	}
-	words := []string{
-		"a.txt", "b.txt", "new", "-o", "-onew", "-o new", "--output=new", "--output new", "--out=new", "-O", "-w", "-i", "-d", "-D", "-m", "-f", "-s", "-u", "-r", "-n", "-p", "-e", "-v", "-c", "-C", "-t", "-l", "-a", "p", "'1p'", "'w new'", "'1w new'",
-		"'s/a/b/w new'", "'s/b/touch new/e'", "'1e touch new'", "'p;w new'", "'/b/{p;w new\n}'", "-delete", "-exec touch new \\;", "-exec touch new {} +", "-fprint new", "-fls new", "-ok", "-print", "-name '*.txt'", "> new", ">> a.txt", "2> new", "&> new", ">| new", "< a.txt",
-		"$(touch new)", "`touch new`", "<(touch new)", "\"$(touch new)\"", "| tee new", "; touch new", "&& touch new", "|| touch new", "& touch new", "\ntouch new\n", "--ext-diff", "--textconv", "--files0-from=a.txt", "touch new", "HEAD", "feature", "v0", "main",
-		"--list", "--edit", "--add", "user.name x", "add x y", "push", "expire --all", "--", "-", "'a[$(touch new)]'", "-eq", "1", "]", "]]", "; do touch new; done", "; do echo; done", "PATH=.", "${X:=$(touch new)}", "$((x=$(touch new)))", "~", "..", "/", "-9", "'%s\\n'", "inner", "src",
-		"--compress-program='touch new'", "-T .", "-z", "--set=2001-01-01", "01010101", "-R", "-H .", "--include", ".a", "env", "x=1", "'.a|input'", "-V", "ls", "touch", "2", "3s", "-k 1", "*.txt", "[ab].txt", "{a,b}.txt", "# touch", "!", "'", "\"", "\\", "(", ")", "{", "}",
-	}
+	m := newMaker(p)
 	ran := 0
 	rapid.Check(t, func(r *rapid.T) {
-		parts := []string{rapid.SampledFrom(programs).Draw(r, "program")}
-		parts = append(parts, rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(r, "words")...)
-		command := strings.Join(parts, " ")
-		if v := p.run("ask", command); !v.Reads || parts[0] == "tail" && strings.Contains(command, "-f") { // which reads for ever
+		for range 30 { // most ask
+			command := m.command(r)
+			if v := p.run("ask", command); !v.Reads {
+				continue
+			}
+			ran++
+			out := p.really(command)
+			if d := cmp.Diff(before, tree(t, top)); d != "" {
+				r.Fatalf("%s changed something:\n%s", command, d)
+			}
+			if strings.Contains(out, canary) {
+				r.Fatalf("%s tells what it should not:\n%.300s", command, out)
+			}
 			return
-		}
-		ran++
-		p.really(command)
-		if d := cmp.Diff(before, tree(t, top)); d != "" {
-			r.Fatalf("%s changed something:\n%s", command, d)
 		}
 	})
 	if ran == 0 {

@@ -33,21 +33,25 @@ func (r *ring) tail(n int, over bool) (text string, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n = min(n, r.max)
-	rest := r.data
+	rest := r.data[max(0, len(r.data)-r.max):] // what is before that may be none of what came before it
+	lost := r.total > int64(len(rest))
 	if !over {
 		rest = rest[:len(rest)-unfinished(rest)]
 	}
-	valid := bytes.ToValidUTF8(newest(rest, n), []byte("\uFFFD"))
-	text = string(newest(valid, n)) // what stands for a byte that is no text takes three
-	return text, r.total > int64(len(r.data)) || len(rest) > n || len(text) < len(valid)
+	lost = lost || len(rest) > n
+	rest = rest[max(0, len(rest)-n):]
+	if lost {
+		rest = whole(rest)
+	}
+	valid := bytes.ToValidUTF8(rest, []byte("\uFFFD"))
+	if len(valid) > n { // what stands for a byte that is no text takes three
+		return string(whole(valid[len(valid)-n:])), true
+	}
+	return string(valid), lost
 }
 
-// newest is the end of b that fits into n bytes and, where b is text, begins with a character.
-func newest(b []byte, n int) []byte {
-	if len(b) <= n {
-		return b
-	}
-	b = b[len(b)-n:]
+// whole is b from the beginning of a character on, where b is text.
+func whole(b []byte) []byte {
 	for range utf8.UTFMax - 1 {
 		if len(b) > 0 && !utf8.RuneStart(b[0]) {
 			b = b[1:]

@@ -92,7 +92,7 @@ func TestATerminalKeepsTheSameHoweverItsOutputComesInPieces(t *testing.T) {
 				rt.Fatalf("%d bytes are kept for %d", len(term.data), limit)
 			}
 			if now, _ := term.tail(limit, false); strings.ContainsRune(now, utf8.RuneError) || len(now) > limit || !strings.Contains(all[:at], now) {
-				rt.Fatalf("after %q: %q", all[:at], now)
+				rt.Fatalf("after …%q: %q", all[max(0, at-20):at], now)
 			}
 		}
 		want := all[max(0, len(all)-limit):]

@@ -220,8 +220,8 @@ func (c *child) change(f func(self *acp.HostSession)) {
 	f(&c.self)
 }
 
-// enter says how far the child is.
-func (c *child) enter(p phase) {
+// reach says how far the child is.
+func (c *child) reach(p phase) {
 	c.host.mu.Lock()
 	c.phase = p
 	c.host.mu.Unlock()

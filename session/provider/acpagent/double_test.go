@@ -422,6 +422,17 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			for !strings.Contains(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})), arg+`\n`) {
 				time.Sleep(5 * time.Millisecond)
 			}
+		case "furnished": // a command with a folder and variables of its own
+			raw := d.ask("terminal/create", object{
+				"sessionId": d.session, "command": "sh", "args": []any{"-c", "echo $PAGER $PWD"}, "cwd": arg,
+				"env": []any{object{"name": "HOME", "value": os.Getenv("HOME")}, object{"name": "PAGER", "value": "rm it"}, object{"name": "a b", "value": "c"}},
+			})
+			var t struct {
+				ID string `json:"terminalId"`
+			}
+			_ = json.Unmarshal(raw, &t)
+			d.ask("terminal/wait_for_exit", object{"sessionId": d.session, "terminalId": t.ID})
+			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
 		case "absent": // a command that is not there
 			d.say(string(d.ask("terminal/create", object{"sessionId": d.session, "command": arg, "args": []any{"x"}})))
 		case "output": // "limit:line", the line escaped: what is kept of a command's output

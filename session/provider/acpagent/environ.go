@@ -110,17 +110,22 @@ func hint(ours []string, given []string) string {
 	return strings.Join(names, ", ") + verb + " set here but not passed: use passEnv or --pass-env " + names[0]
 }
 
-// commandEnv is an environment with changes.
-func commandEnv(env []string, changes []acp.Pair) []string {
+// changed are those of the variables a child sets for a command that can be set and are not so already.
+func changed(env []string, set []acp.Pair) []acp.Pair {
+	return slices.DeleteFunc(slices.Clone(set), func(v acp.Pair) bool {
+		return v.Name == "" || strings.ContainsAny(v.Name, "=\x00") || strings.Contains(v.Value, "\x00") || slices.Contains(env, v.Name+"="+v.Value)
+	})
+}
+
+// with is an environment with changes.
+func with(env []string, changes []acp.Pair) []string {
 	out := slices.Clone(env)
-	for _, p := range changes {
+	for _, v := range changes {
 		out = slices.DeleteFunc(out, func(kv string) bool {
 			name, _, _ := strings.Cut(kv, "=")
-			return sameName(name, p.Name)
+			return sameName(name, v.Name)
 		})
-		if p.Name != "" && !strings.ContainsAny(p.Name, "=\x00") && !strings.Contains(p.Value, "\x00") {
-			out = append(out, p.Name+"="+p.Value)
-		}
+		out = append(out, v.Name+"="+v.Value)
 	}
 	return out
 }

@@ -23,7 +23,7 @@ type deed struct {
 	title string
 	args  any    // of our tool of that name
 	path  string // absolute; "" for a command
-	what  string // the path, or the command line
+	what  string // the path, or the command line and where it runs
 }
 
 // key tells deeds apart: consent to one is none to another.

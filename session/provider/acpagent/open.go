@@ -112,8 +112,8 @@ func (c *child) comeBack(ctx context.Context, id string) (way string) {
 // reopen is one way to come back. Some replay after the answer.
 func (c *child) reopen(ctx context.Context, way, method, id string) (acp.HostSession, error) {
 	times := &c.host.cfg.times
-	c.enter(phaseReplaying)
-	defer c.enter(phaseOpening)
+	c.reach(phaseReplaying)
+	defer c.reach(phaseOpening)
 	raw, err := c.within(ctx, times.open, method, c.sessionParams(id))
 	if err != nil {
 		return acp.HostSession{}, err
@@ -173,7 +173,7 @@ func (c *child) opened(way string) []protocol.Body {
 
 // ready ends the opening. What the child said of its settings meanwhile holds.
 func (c *child) ready() {
-	c.enter(phaseOpen)
+	c.reach(phaseOpen)
 	for _, h := range c.host.waiting() {
 		if id, u, ok := acp.ReadHostUpdate(h.params); h.early && ok && id == c.session().ID && sets(u.Kind) {
 			c.changed(&u)

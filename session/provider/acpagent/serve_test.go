@@ -2,7 +2,9 @@ package acpagent
 
 import (
 	"context"
+	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -50,6 +52,29 @@ func TestTheOutputOfACommandOutlivesTheAgentThatHadItRun(t *testing.T) {
 	r := find[*protocol.ToolResult](h, s.ID)
 	if len(r) != 1 || r[0].Status != protocol.ToolFailed || !strings.Contains(r[0].Result, "precious") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A command is judged with the variables that are set for it and the folder it runs in: both decide what it does.
+func TestACommandIsJudgedAndShownWithItsVariablesAndItsFolder(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	sub := filepath.Join(h.dir, "sub")
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := h.draft("ask")
+	ch := h.ask(s, "furnished="+sub+" furnished="+h.dir)
+	for _, want := range []string{sub, ""} { // consent to it in one folder is none to it in another
+		a := h.action(s)
+		var args struct{ Command, CWD string }
+		if err := json.Unmarshal(a.Approval.Arguments, &args); err != nil || args.Command != `PAGER='rm it' 'a b=c' sh -c 'echo $PAGER $PWD'` || args.CWD != want {
+			t.Errorf("%s, %v", a.Approval.Arguments, err)
+		}
+		h.resolve(s, a.ID, "allow_once")
+	}
+	h.await(ch)
+	if said := saidIn(h, s.ID); !strings.Contains(said, "rm it "+sub+`\n`) || !strings.Contains(said, "rm it "+h.dir+`\n`) {
+		t.Errorf("%s", said)
 	}
 }
 

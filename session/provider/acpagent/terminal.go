@@ -36,8 +36,8 @@ func terminalCreate(ctx context.Context, c *child, k *talk, p *command) (any, er
 	if err := c.terminals.reserve(); err != nil {
 		return nil, err
 	}
-	line := commandLine(p.Command, p.Args)
-	g, err := c.grant(ctx, k, &deed{shellSpec, oneLine(line, 200), object{"command": line}, "", line})
+	p.Env = changed(c.env, p.Env)
+	g, err := c.grant(ctx, k, p.deed(c.dir, dir))
 	if err != nil {
 		c.terminals.giveBack()
 		return nil, err
@@ -56,6 +56,16 @@ func terminalCreate(ctx context.Context, c *child, k *talk, p *command) (any, er
 		c.follow(t, g)
 	}
 	return object{"terminalId": t.id}, nil
+}
+
+// deed is what is judged of a command, and shown to the person: also the folder, where it is not the usual one, and the variables it sets.
+func (p *command) deed(usual, dir string) *deed {
+	line := commandLine(p.Env, p.Command, p.Args)
+	d := &deed{spec: shellSpec, title: oneLine(line, 200), args: object{"command": line}, what: line}
+	if dir != usual {
+		d.args, d.what = object{"command": line, "cwd": dir}, dir+"\n"+line
+	}
+	return d
 }
 
 // workDir is the folder a command runs in. The error is for the child.
@@ -84,7 +94,7 @@ func (c *child) run(p *command, dir string, g *granted) (*terminal, error) {
 	if p.Limit != nil && *p.Limit >= 0 && *p.Limit < maxOutput {
 		t.out.max = *p.Limit
 	}
-	spec := proc.Spec{Path: p.Command, Args: p.Args, Dir: dir, Env: commandEnv(c.env, p.Env), Stdout: t.out, Stderr: t.out}
+	spec := proc.Spec{Path: p.Command, Args: p.Args, Dir: dir, Env: with(c.env, p.Env), Stdout: t.out, Stderr: t.out}
 	if len(p.Args) == 0 {
 		spec.Path, spec.Args = shell(p.Command)
 	}
@@ -113,7 +123,7 @@ func (t *terminal) bound(spec *proc.Spec, private []string) (err error) {
 		return err
 	}
 	spec.Bounds = &proc.Bounds{Write: []string{t.temp}, Deny: private}
-	spec.Env = commandEnv(spec.Env, []acp.Pair{{Name: "TMPDIR", Value: t.temp}})
+	spec.Env = with(spec.Env, []acp.Pair{{Name: "TMPDIR", Value: t.temp}})
 	return nil
 }
 

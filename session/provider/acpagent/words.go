@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"strings"
 	"unicode"
+
+	"github.com/rind-dev/rind/protocol/acp"
 )
 
 // This file is command lines: of agents, as people write them, and of commands, as they are judged.
@@ -66,19 +68,38 @@ func escapes(runes []rune, i int, quote rune) bool {
 	return true
 }
 
-// commandLine is a command as a shell would read it, so that it can be judged.
-func commandLine(command string, args []string) string {
-	if len(args) == 0 {
-		return command
-	}
-	words := make([]string, 0, len(args)+1)
-	for _, w := range append([]string{command}, args...) {
-		if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+// commandLine is a command as a shell would read it, so that it can be judged: behind the variables that are set for it.
+func commandLine(set []acp.Pair, command string, args []string) string {
+	var words []string
+	for _, v := range set {
+		if identifier(v.Name) {
+			words = append(words, v.Name+"="+quoted(v.Value))
+		} else {
+			words = append(words, quoted(v.Name+"="+v.Value))
 		}
-		words = append(words, w)
+	}
+	if len(args) == 0 { // a whole command line
+		return strings.Join(append(words, command), " ")
+	}
+	for _, w := range append([]string{command}, args...) {
+		words = append(words, quoted(w))
 	}
 	return strings.Join(words, " ")
+}
+
+// identifier reports whether a shell takes a name before = for that of a variable.
+func identifier(name string) bool {
+	return name != "" && !unicode.IsDigit(rune(name[0])) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && (r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r))
+	})
+}
+
+// quoted is a word as it is written for a shell.
+func quoted(w string) string {
+	if w == "" || strings.ContainsFunc(w, func(r rune) bool { return !plain(r) }) {
+		return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	}
+	return w
 }
 
 func plain(r rune) bool {

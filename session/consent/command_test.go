@@ -46,7 +46,7 @@ var readers = []string{
 	`grep -A 3 "/main" src/main.go`, `grep -rn --include='*.go' main .`, `grep -rn main --include=*.go src`, `grep -rnw -e main --include '*.go' src`, `grep -n -- -x a.txt; true`, `rg -g '*.go' main`, `rg -tgo main`, `rg --files`, `rg -C 3 /main src`, `fd -e go . src`,
 	`sort -t, -k2,2n a.txt`, `sort -t / -k 1 a.txt`, `tail -n +2 a.txt`, `tail -n -1 a.txt`, `tail -5 a.txt`, `xxd -l 16 a.txt`, `xxd -c8 -g 1 a.txt`, `uniq -c -f 1 a.txt`, `base64 -w 0 a.txt`, `diff -U 3 a.txt b.txt`, `diff -u --color=never a.txt b.txt`,
 	`jq -r --arg x y '.a' data.json`, `jq -n '1'`, `tree -L 2 -I node_modules src`, `file -b --mime-type a.txt`, `wc -lw a.txt`, `md5sum a.txt b.txt`, `strings -n 8 a.txt`, `shuf -n 1 a.txt`, `sleep 0.1`, `seq 1 2 9`, `seq -s , 3`,
-	`[ 1 -eq 1 ]`, `[[ 2 -gt 1 && -f a.txt ]]`, `test -t 1 || true`, `for f in a b; do ls; done`, `for i in 1 2; do ls; done`, `cat $'a\x2etxt'`, `git diff HEAD -- a.txt`, `git log --oneline -- src`, `git config --get core.bare`, `git grep -n -e main -- src`, `cat a.txt | sed -n '$p'`,
+	`[ 1 -eq 1 ]`, `[ a \< b ]; true`, `diff src/main.go src`, `[[ 2 -gt 1 && -f a.txt ]]`, `test -t 1 || true`, `for f in a b; do ls; done`, `for i in 1 2; do ls; done`, `cat $'a\x2etxt'`, `git diff HEAD -- a.txt`, `git log --oneline -- src`, `git config --get core.bare`, `git grep -n -e main -- src`, `cat a.txt | sed -n '$p'`,
 	"cat <<\\E\n$x\nE", "cat <<\"E F\"\n$x\nE F", "ls # a\\\n", "ls \\\n  # not \\ this\n",
 }
 
@@ -294,6 +294,8 @@ func TestEverythingElseAsks(t *testing.T) {
 		{`fd -l x`, same},
 		{`diff -x --no-dereference -r src links`, same},
 		{`ls -I -d -RL links`, same},
+		{`diff note links`, same},
+		{`diff --to-file=links note`, same},
 		{`tree -o x`, same},
 		{`shuf -o x a.txt`, same},
 		{`date -s tomorrow`, same},

@@ -35,7 +35,7 @@ func newPlace(t testing.TB) *place {
 	t.Cleanup(func() { _ = p.store.Close() })
 	for name, content := range map[string]string{
 		"work/README.md": "# Read me\n", "work/a.txt": "b\na\n", "work/b.txt": "c\n", "work/src/main.go": "package main\n\nfunc main() {}\n", "work/src/deep/x.go": "package deep\n",
-		"work/guarded/.env": "KEY=1\n", "work/guarded/server.pem": "-----\n", "work/guarded/app.js": "1\n", "work/.env.example": "KEY=\n", "work/links/x": "", "work/flags/-onew": "x\n", "work/data.json": `{"a":[1,2]}`,
+		"work/guarded/.env": "KEY=1\n", "work/guarded/server.pem": "-----\n", "work/guarded/app.js": "1\n", "work/.env.example": "KEY=\n", "work/links/x": "", "work/flags/-onew": "x\n", "work/note": "n\n", "work/data.json": `{"a":[1,2]}`,
 		"elsewhere/notes.txt": "n\n", "elsewhere/deep/y.txt": "y\n", "data/settings.json": "{}",
 	} {
 		path := filepath.Join(top, name)

@@ -174,7 +174,7 @@ func (l *look) git(p *step) seen {
 // it is to run.
 func embedded(dir string) bool {
 	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
-		there := func(name string) bool { _, err := os.Stat(dir + "/" + name); return err == nil }
+		there := func(name string) bool { return exists(dir + "/" + name) }
 		if there("HEAD") && (there("objects") || there("commondir")) {
 			return true
 		}

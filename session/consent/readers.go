@@ -70,11 +70,11 @@ var readers = map[string]reader{
 	"basename": {names: true, text: -1, why: asks}, "dirname": {names: true, text: -1, why: asks}, "realpath": {names: true, why: asks}, "readlink": {names: true, why: asks},
 	"pwd": {text: -1, why: asks}, "echo": {names: true, text: -1, why: asks},
 	"printf": {names: true, text: -1, no: []string{"-v"}, check: printsOnly, globs: true, why: "-v and %n set a variable"},
-	"true":   {text: -1, why: asks}, "false": {text: -1, why: asks}, ":": {text: -1, why: asks}, "seq": {text: -1, check: counted, why: "some numbers have no end"}, "sleep": {text: -1, check: counted, why: "some numbers have no end"},
+	"true":   {text: -1, why: asks}, "false": {text: -1, why: asks}, ":": {text: -1, why: asks}, "seq": {text: -1, check: counted, why: "some numbers have no end"}, "sleep": {text: -1, check: waits, why: "some numbers have no end"},
 	"exit": {text: -1, most: 1, check: numbers, why: asks}, "break": {text: -1, most: 1, check: numbers, why: asks}, "continue": {text: -1, most: 1, check: numbers, why: asks},
 	"test":   {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
 	"[":      {names: true, check: tests, why: "-v computes with what it is given, which can run a command"},
-	"[[":     {names: true, check: tests, globs: true, why: "-eq and -v compute with what they are given, which can run a command"},
+	"[[":     {names: true, check: testsWords, globs: true, why: "-eq and -v compute with what they are given, which can run a command"},
 	"date":   {only: lazily(`^-I[a-z]*$|^-[^sf-][^sf]*$|^--(date|iso-8601|reference|rfc-3339|utc|universal|rfc-email|debug|help|version)(=.*)?$`), text: -1, check: dateFormats, why: "-s and an operand that is no format set the clock, -f prints a file"},
 	"whoami": {most: -1, why: asks}, "id": {text: -1, why: asks}, "uname": {most: -1, why: asks}, "arch": {most: -1, why: asks}, "nproc": {most: -1, why: asks},
 	"uptime": {most: -1, why: asks}, "groups": {text: -1, why: asks}, "tty": {most: -1, why: asks},
@@ -211,7 +211,8 @@ func noResponses(args []word) bool {
 }
 
 var (
-	finite = lazily(`^-?[0-9]{0,7}(\.[0-9]{1,7})?[smh]?$`)
+	finite = lazily(`^-?[0-9]{0,7}(\.[0-9]{1,7})?$`)
+	moment = lazily(`^[0-9]{0,4}(\.[0-9]{1,7})?[sm]?$`)
 	dumped = lazily(`^--?(a|autoskip|b|bits|C|capitalize|d|e|E|EBCDIC|h|i|include|p|ps|plain|postscript|u|v|version|(c|g|l|o|s)[+-]?[0-9][0-9a-fx]*)$`)
 	dumps2 = lazily(`^--?(c|cols|g|groupsize|l|len|n|name|o|offset|R|s|seek)$`)
 )
@@ -224,6 +225,11 @@ func counted(args []word) bool {
 		}
 	}
 	return true
+}
+
+// waits tells whether there are only spans of time that end soon.
+func waits(args []word) bool {
+	return !slices.ContainsFunc(args, func(w word) bool { return !moment().MatchString(w.text) })
 }
 
 // dumps reads the words of xxd, whose flags have names of one or more letters behind one dash or two, and end with the first operand.
@@ -254,11 +260,11 @@ var (
 )
 
 // tests refuses what a test may compute with: words beside a comparison of numbers that are none, and the names of variables. Some shells run
-// what stands in an index, all of [[ assign. "<" and ">" read and write where [[ is no word of the shell.
+// what stands in an index; [[ assigns.
 func tests(args []word) bool {
 	for i, w := range args {
 		switch {
-		case w.text == "-v" || w.text == "-R" || w.text == "<" || w.text == ">" || strings.ContainsAny(w.text, "$`"):
+		case w.text == "-v" || w.text == "-R" || strings.ContainsAny(w.text, "$`"):
 			return false
 		case w.text == "-t" && i+1 < len(args) && args[i+1].text != "]" && !integer().MatchString(args[i+1].text):
 			return false
@@ -269,6 +275,11 @@ func tests(args []word) bool {
 		}
 	}
 	return true
+}
+
+// testsWords is tests for [[, where "<" and ">" read and write when the shell is one that does not know it.
+func testsWords(args []word) bool {
+	return tests(args) && !slices.ContainsFunc(args, func(w word) bool { return w.text == "<" || w.text == ">" })
 }
 
 func dateFormats(args []word) bool {

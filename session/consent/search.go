@@ -13,6 +13,7 @@ import (
 type search struct {
 	deep    bool // it goes through folders
 	shallow bool // but not into those in them
+	lost    bool // where it goes is not known
 	pair    bool // only where two of what it is given are folders
 	follow  bool // it follows the links it meets
 	names   bool // it tells names only
@@ -57,7 +58,9 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 			level = append(level, absolutes(f.text, dirs)...)
 		}
 	}
+	out.lost = s.lost
 	if s.pair {
+		out.join(l.beside(s.folders, dirs))
 		level = slices.DeleteFunc(level, func(name string) bool { info, err := os.Stat(name); return err != nil || !info.IsDir() })
 		if len(level) < 2 {
 			return out
@@ -106,6 +109,31 @@ func (l *look) search(name string, args []word, dirs []string) seen {
 		level = next
 	}
 	return out
+}
+
+// beside looks at the files that are compared with one of the same name in a folder.
+func (l *look) beside(words []word, dirs []string) seen {
+	var out seen
+	for _, folder := range words {
+		for _, at := range absolutes(folder.text, dirs) {
+			if info, err := os.Stat(at); err != nil || !info.IsDir() {
+				continue
+			}
+			for _, w := range words {
+				if base := path.Base(w.text); base != "." && base != ".." && base != "/" {
+					if there := at + "/" + base; exists(there) {
+						out.join(l.name(there, dirs))
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
 }
 
 // globbed are the names a wildcard becomes.
@@ -272,7 +300,8 @@ func (s *search) gitGrep(args []word) {
 	for _, w := range s.plain(args, func(flag string) {
 		s.deep = s.deep || len(flag) > 5 && long(flag, "--no-index") || long(flag, "--untracked")
 	}) {
-		all = all || strings.HasPrefix(w.text, ":") || strings.ContainsAny(w.text, `*?[\`) // it has patterns of its own
+		s.lost = s.lost || s.deep && strings.HasPrefix(w.text, ":") // the top of the repository may lie outside
+		all = all || strings.ContainsAny(w.text, `*?[\`)            // it has patterns of its own
 	}
 	if all || len(s.folders) < 2 {
 		s.folders = nil

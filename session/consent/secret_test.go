@@ -106,7 +106,7 @@ func TestCommandsThatNameSecretFilesAskInEveryModeButFull(t *testing.T) {
 		`grep -rn KEY g*`, `rg KEY guar*`, `rg KEY src gu?rded`, `grep -R KEY links/p*`, `diff guarded src`, `diff -r src guarded`, `diff -ru g* src`, `diff -U 3 -r guarded src`, `git diff --no-index guarded src`, `git diff guarded src`, `git log -L1,5:.env`,
 		`grep -neKEY .env`, `grep -nieKEY guarded/.env`, `grep -d recurse KEY guarded`, `grep -drecurse KEY guarded`, `grep --directories=recurse KEY guarded`, `grep --dir rec KEY guarded`, `grep -r --include '*' KEY guarded`, `grep -r --include='[!x]*' KEY guarded`,
 		`grep -r --exclude=.env --exclude='*.pem' --include='*' KEY guarded`, `grep -r -e --include=zzz KEY guarded`, `rg -g .env KEY`, `rg -g '*' KEY guarded`, `rg --glob=.e* KEY`, `rg --iglob .ENV KEY`, `rg --type-add 'e:.env' -te KEY guarded`, `rg -t all KEY guarded`, `rg --type-add 'go:.env' -tgo KEY guarded`,
-		`git grep --untracked KEY -- '*'`, `git grep --untracked KEY -- :/`, `git grep --no-index KEY -- '*.pem'`, `cat $'.env\0x'`, `find guarded -exec cat {} +`, `find . -type f -exec cat {} +`, `find . -name '*' -exec cat {} +`, `find . -name '.e*' -exec cat {} +`,
+		`git grep --untracked KEY -- '*'`, `git grep --untracked KEY -- guarded :/`, `git grep --no-index KEY -- '*.pem'`, `cat $'.env\0x'`, `find guarded -exec cat {} +`, `find . -type f -exec cat {} +`, `find . -name '*' -exec cat {} +`, `find . -name '.e*' -exec cat {} +`,
 		`find . ! -name x -exec cat {} +`, `find . -name x -o -exec cat {} +`, `find . -exec cat {} + -name x`, `find . -name '[.]env' -exec cat {} +`, `find guarded/.e* -exec cat {} \;`, `find . \( -name x -o -name '*.pem' \) -exec cat {} +`, `find . -exec cat {} \; -name '*.go' -exec cat {} \;`,
 	} {
 		v := p.run("ask", command)

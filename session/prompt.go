@@ -24,6 +24,7 @@ type PromptRequest struct {
 	task      bool   // a continuation turn the runtime starts because tasks ended
 	goal      bool   // a goal turn the runtime starts
 	exec      TurnID // an execution that was accepted before; see Session.Execute
+	errand    *Errand
 	aside     agentFunc
 	after     TurnID // of aside
 	Editor    Editor // what the client does for the tools of the turn
@@ -148,6 +149,8 @@ func (s *Session) take(p *Prompt) {
 		s.keyed[p.key()] = p
 	}
 	switch {
+	case p.req.errand != nil:
+		s.claim(p)
 	case p.req.Goal && s.next.activeGoal() == nil:
 		p.finish(Outcome{}, errNoGoal())
 	case p.req.Resume:
@@ -194,6 +197,10 @@ func errPromptConflict() error {
 // again answers a prompt whose turn was accepted before: its outcome, waiting for it, or going on with it after a crash.
 func (s *Session) again(p *Prompt, turn TurnID) {
 	p.atDoor = false
+	if turn == "" { // what the key was used for is none
+		s.errandAgain(p)
+		return
+	}
 	if s.lane.starting != nil { // it may close that turn
 		s.lane.later(func() { s.again(p, turn) })
 		return
@@ -239,6 +246,8 @@ func (s *Session) withdraw(p *Prompt, reason string, done func(error)) {
 	case p.atDoor:
 		p.withdraw(stopCancelled)
 		done(nil)
+	case p.req.errand != nil:
+		p.req.errand.withdraw(p, reason, done)
 	case s.lane.starting == p:
 		s.lane.later(func() { s.withdraw(p, reason, done) })
 	case s.scope.prompt == p && s.lane.free():

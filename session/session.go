@@ -30,6 +30,7 @@ type Session struct {
 	stopping  bool
 	rung      bool // another process appended, and that was not looked at yet
 	fetches   int  // reads of the store under way
+	errands   int  // that run
 	following following
 	recalls   []func(*History, error) // for the messages, which are being read
 	followers []*Follower
@@ -76,7 +77,7 @@ func (s *Session) post(f func()) bool { return s.box.post(f) }
 
 // busy reports whether there is work here: what a lease is held for.
 func (s *Session) busy() bool {
-	return s.fetches > 0 || s.lane.busy() || s.writing() || s.unsettled != nil || s.lease.wanted() ||
+	return s.fetches > 0 || s.errands > 0 || s.lane.busy() || s.writing() || s.unsettled != nil || s.lease.wanted() ||
 		s.goalDue() || s.jobs.busy() || s.noticeDue() || s.exec.busy()
 }
 

@@ -13,14 +13,19 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// command is one slash command; usable says that this process can do it.
+// command is one slash command; usable says that this process can do it. changes says that with these arguments it changes something: only then an
+// idempotency key means anything. run answers, now or later, by says; it returns the prompt that does the work, where there is one.
 type command struct {
 	acp.Command
-	usable func(d *Dispatcher) bool
-	run    func(k *call, o *opened, args string)
+	usable  func(d *Dispatcher) bool
+	changes func(args string) bool
+	run     func(k *call, o *opened, args string) *session.Prompt
 }
 
-func always(*Dispatcher) bool { return true }
+func always(*Dispatcher) bool      { return true }
+func changes(string) bool          { return true }
+func changesWith(args string) bool { return args != "" }
+func shows(string) bool            { return false }
 
 // commandTable is what is told as available, in this order. init and skill have no run: they become prompts.
 var commandTable []command
@@ -28,14 +33,22 @@ var commandTable []command
 func init() {
 	hint := func(s string) *acp.InputHint { return &acp.InputHint{Hint: s} }
 	commandTable = []command{
-		{acp.Command{Name: "compact", Description: "Replace the conversation by a summary in the model's view"}, always, commandCompact},
-		{acp.Command{Name: "init", Description: "Have a RIND.md written for the project, or for you", Input: hint("project or user")}, always, nil},
-		{acp.Command{Name: "permissions", Description: "List remembered consent, or revoke one", Input: hint("revoke NUMBER")}, func(d *Dispatcher) bool { return d.cfg.Policy != nil }, commandPermissions},
-		{acp.Command{Name: "rename", Description: "Give the session a name", Input: hint("name")}, always, commandRename},
-		{acp.Command{Name: "skill", Description: "Load a skill and say what to do with it", Input: hint("name, then what to do")}, func(d *Dispatcher) bool { return d.cfg.Guide != nil }, nil},
-		{acp.Command{Name: "status", Description: "Show session, model and usage"}, always, commandStatus},
-		{acp.Command{Name: "trust", Description: "Trust the workspace's own settings and skills"}, func(d *Dispatcher) bool { return d.cfg.Trust != nil }, commandTrust},
-		{acp.Command{Name: "undo", Description: "Put back the files that a turn wrote, the last where none is named", Input: hint("turn id")}, func(d *Dispatcher) bool { return d.cfg.Undo != nil }, commandUndo},
+		{acp.Command{Name: "compact", Description: "Replace the conversation by a summary in the model's view"}, always, changes, commandCompact},
+		{acp.Command{Name: "init", Description: "Have a RIND.md written for the project, or for you", Input: hint("project or user")}, always, nil, nil},
+		{acp.Command{Name: "permissions", Description: "List remembered consent, or revoke one", Input: hint("revoke NUMBER")}, func(d *Dispatcher) bool { return d.cfg.Policy != nil }, changesWith, now(commandPermissions)},
+		{acp.Command{Name: "rename", Description: "Give the session a name", Input: hint("name")}, always, changesWith, now(commandRename)},
+		{acp.Command{Name: "skill", Description: "Load a skill and say what to do with it", Input: hint("name, then what to do")}, func(d *Dispatcher) bool { return d.cfg.Guide != nil }, nil, nil},
+		{acp.Command{Name: "status", Description: "Show session, model and usage"}, always, shows, now(commandStatus)},
+		{acp.Command{Name: "trust", Description: "Trust the workspace's own settings and skills"}, func(d *Dispatcher) bool { return d.cfg.Trust != nil }, changes, now(commandTrust)},
+		{acp.Command{Name: "undo", Description: "Put back the files that a turn wrote, the last where none is named", Input: hint("turn id")}, func(d *Dispatcher) bool { return d.cfg.Undo != nil }, changes, now(commandUndo)},
+	}
+}
+
+// now is a command that no prompt does.
+func now(run func(k *call, o *opened, args string)) func(*call, *opened, string) *session.Prompt {
+	return func(k *call, o *opened, args string) *session.Prompt {
+		run(k, o, args)
+		return nil
 	}
 }
 
@@ -100,19 +113,55 @@ func (k *call) command(o *opened, text string, req *session.PromptRequest) bool 
 		k.c.mu.Lock()
 		k.session = o.s.ID
 		k.c.mu.Unlock()
-		row.run(k, o, strings.TrimSpace(args))
+		if args = strings.TrimSpace(args); req.Key != "" && row.changes(args) {
+			k.once(o, req, func() *session.Prompt { return row.run(k, o, args) })
+		} else if p := row.run(k, o, args); p != nil {
+			k.set(p)
+		}
 		return true
 	}
 	return false
 }
 
+// once runs a command that was given an idempotency key, unless it was run for that before.
+func (k *call) once(o *opened, req *session.PromptRequest, run func() *session.Prompt) {
+	k.set(o.s.Errand(session.Errand{
+		Surface: req.Surface, Key: req.Key, Digest: req.Digest,
+		Run: func(ended func(bool, func())) *session.Prompt {
+			k.errand = ended
+			return run()
+		},
+	}, func(out session.Outcome, err error) {
+		if err != nil {
+			k.Fail(err)
+			return
+		}
+		var broken *acp.TurnNote
+		if out.Fault != nil {
+			broken = &acp.TurnNote{Status: "interrupted"}
+		}
+		k.ended(o.s.ID, out, out.Outcome == session.OutcomeCompleted, broken)
+	}))
+}
+
+// over answers a command that was done, or cancelled: where it has a key, once that is noted.
+func (k *call) over(done bool, answer func()) {
+	if k.errand == nil {
+		answer()
+		return
+	}
+	k.errand(done, answer)
+}
+
 // says answers a command: what it has to say as a message, then the end of the turn.
 func (k *call) says(id session.SessionID, seq session.Seq, format string, args ...any) {
 	said := acp.Chunk{Kind: acp.AgentChunk, MessageID: protocol.RandomIDs{}.Hex32(), Text: fmt.Sprintf(format, args...)}
-	k.At(&outlet.Hold{
-		Stream: string(id), Seq: seq, Exact: true,
-		Lead:  func(buf []byte, _ outlet.Stream) []byte { return append(buf, updateLine(id, said.Encode())...) },
-		Reply: func(outlet.Stream) (any, error) { return acp.Prompted{Stop: "end_turn"}, nil },
+	k.over(true, func() {
+		k.At(&outlet.Hold{
+			Stream: string(id), Seq: seq, Exact: true,
+			Lead:  func(buf []byte, _ outlet.Stream) []byte { return append(buf, updateLine(id, said.Encode())...) },
+			Reply: func(outlet.Stream) (any, error) { return acp.Prompted{Stop: "end_turn"}, nil },
+		})
 	})
 }
 
@@ -120,14 +169,16 @@ func (k *call) sorry(id session.SessionID, err error) {
 	k.says(id, 0, "That did not work: %s", k.c.d.wire(err).Message)
 }
 
-func commandCompact(k *call, o *opened, _ string) {
+func commandCompact(k *call, o *opened, _ string) *session.Prompt {
 	id := o.s.ID
-	k.set(o.s.Compact(func(out session.Outcome, err error) {
+	return o.s.Compact(func(out session.Outcome, err error) {
 		switch {
 		case err != nil:
 			k.sorry(id, err)
 		case out.Outcome == session.OutcomeCancelled:
-			k.at(id, out.Seq, func(*follow) (any, error) { return acp.Prompted{Stop: "cancelled"}, nil })
+			k.over(false, func() {
+				k.at(id, out.Seq, func(*follow) (any, error) { return acp.Prompted{Stop: "cancelled"}, nil })
+			})
 		case out.Fault != nil:
 			k.says(id, out.Seq, "That did not work: %s", out.Fault.Message)
 		default:
@@ -135,7 +186,7 @@ func commandCompact(k *call, o *opened, _ string) {
 			_ = json.Unmarshal(out.Record, &rec)
 			k.says(id, out.Seq, "The conversation up to here (%d messages) is a summary for the model now. Nothing of it is lost in the log.", rec.Source.MessageEndIndexExclusive-rec.Source.MessageStartIndex)
 		}
-	}))
+	})
 }
 
 func commandRename(k *call, o *opened, name string) {

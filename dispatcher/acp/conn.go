@@ -100,11 +100,12 @@ type call struct {
 	params acp.Params
 	long   bool // a prompt: its end is the turn's
 
-	session session.SessionID // of a prompt
-	prompt  *session.Prompt   // set on the reading goroutine
-	place   int               // of the prompt among those of the connection; set with it
-	turn    session.TurnID    // once known; guarded by Conn.mu
-	left    chan struct{}     // of a prompt: closed when its answer was handed over
+	session session.SessionID              // of a prompt
+	prompt  *session.Prompt                // set on the reading goroutine
+	place   int                            // of the prompt among those of the connection; set with it
+	turn    session.TurnID                 // once known; guarded by Conn.mu
+	left    chan struct{}                  // of a prompt: closed when its answer was handed over
+	errand  func(done bool, answer func()) // of a command with a key: to be called when it ended
 }
 
 // Request implements rpc.Peer: the checks that need the connection's state, in the order of docs/protocol/acp.md section 2.0, then the method.

@@ -55,3 +55,24 @@ func TestInputThatNeverReachedTheModelIsNamedInTheAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestBeyondTheBoundsOfAQueueEveryInputIsAnsweredAlike: too long by itself, together with what waits, or one too many.
+func TestBeyondTheBoundsOfAQueueEveryInputIsAnsweredAlike(t *testing.T) {
+	for _, method := range []string{"_rind/session/steer", "_rind/session/follow_up"} {
+		bubble(t, `{}`, func(t *testing.T, _ *process, c *client) {
+			id := c.fresh()
+			ask := c.ask("session/prompt", prompting(id, "long"))
+			c.until("first chunk", func(h *heard) bool { return h.Params.Update.SessionUpdate == "agent_message_chunk" })
+			long := strings.Repeat("é", 7996)
+			c.refused(-32050, method, prompting(id, long+"12345"))
+			c.call(method, prompting(id, long))
+			c.refused(-32050, method, prompting(id, "12345"))
+			for range 3 {
+				c.call(method, prompting(id, "1"))
+			}
+			c.refused(-32050, method, prompting(id, "1"))
+			c.tell("session/cancel", named(id))
+			c.answer(ask)
+		})
+	}
+}

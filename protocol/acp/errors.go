@@ -24,7 +24,6 @@ var codes = map[protocol.ErrorKind]int{
 	protocol.UnsupportedOperation:  -32601,
 	protocol.InvalidRequest:        -32602,
 	protocol.Unsupported:           -32602,
-	protocol.InputTooLong:          -32602,
 	protocol.NotFound:              -32602,
 	AuthRequired:                   -32000,
 	protocol.ConfigurationError:    -32000,
@@ -35,6 +34,7 @@ var codes = map[protocol.ErrorKind]int{
 	protocol.SessionBusy:           -32050,
 	protocol.Overloaded:            -32050,
 	protocol.TurnActive:            -32050,
+	protocol.InputTooLong:          -32050, // its bound is one with that of the queue (section 4)
 	protocol.InputQueueFull:        -32050,
 	protocol.Unavailable:           -32050,
 	protocol.IdempotencyConflict:   -32051,

@@ -83,7 +83,7 @@ type Opened struct {
 
 // TurnNote is rind/turn: an open turn that nobody works on.
 type TurnNote struct {
-	Status string          `json:"status"` // interrupted, waiting
+	Status string          `json:"status"`           // interrupted, waiting
 	Turn   protocol.TurnID `json:"turnId,omitempty"` // "" for a command
 }
 

@@ -138,9 +138,16 @@ func (w *work) settle(ctx context.Context, k *running) error {
 	return w.result(k.c, k.took, &k.r)
 }
 
+// questionTool is the tool by which a model asks a person.
+const questionTool = "ask_user_question"
+
 // check refuses what cannot be run at all.
 func (w *work) check(tool Tool, c *CallState) *ToolResult {
 	switch {
+	case tool == nil && c.Name == questionTool: // it is not there where nobody can be asked
+		return &ToolResult{
+			Status: protocol.ToolUnavailable, ErrorType: protocol.ErrQuestionUnsupported, Error: "Nobody can be asked here. Decide with what is known, and say what was decided.",
+		}
 	case tool == nil, !w.t.limits.offers(c.Name):
 		return &ToolResult{
 			Status: protocol.ToolUnavailable, ErrorType: protocol.ErrToolNotFound,

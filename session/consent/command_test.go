@@ -23,33 +23,6 @@ func TestCommandsThatOnlyReadAreAllowed(t *testing.T) {
 	}
 }
 
-// readers are judged to only read, and are run for that matter.
-var readers = []string{
-	`ls`, `ls -la`, `ls -la src`, `ls *`, `ls src/*.go`, `cat README.md`, `cat a.txt b.txt`, `cat *.txt`, `head -n 5 a.txt`, `tail -n 2 a.txt`, `wc -l a.txt src/main.go`,
-	`sort a.txt`, `sort -r a.txt | uniq -c`, `uniq a.txt`, `cut -d, -f1 a.txt`, `tr a-z A-Z < a.txt`, `grep -n main src/main.go`, `grep -rn main src`, `grep -r "func /main" src/`,
-	`grep -e /x -e y a.txt`, `sed -n '1,2p' a.txt`, `sed -n '/func/,/^}/p' src/main.go`, `sed -n -e 1p -e '2{p;q}' a.txt`, `sed -n 's/a/b/gp' a.txt`, `sed -ne 1p a.txt`, `sed -n 1p *.txt`, `sed s/a/b/ a.txt`, `sed -E 's/(a)/[\1/g' a.txt`, `sed 5q a.txt`, `ls | sed 's/^/  /'`, `sed -n '/[a-z]/p' a.txt`, `sed 's#[/]#-#' a.txt`,
-	`find . -name '*.go'`, `find src -type f -newer a.txt`, `find . -maxdepth 1 -print0`, `diff a.txt b.txt`, `cmp a.txt b.txt`, `stat a.txt`, `file a.txt`, `du -sh src`, `pwd`,
-	`echo hello`, `echo "a > b"`, `echo '$(rm x)'`, `printf '%s\n' a b`, `true`, `false || true`, `test -f a.txt`, `[ -d src ] && echo yes`, `[[ -f a.txt ]]`, `date +%F`, `uname -a`,
-	`whoami`, `id -u`, `which ls`, `command -v ls`, `type ls`, `basename src/main.go`, `dirname src/main.go`, `realpath a.txt`, `seq 3`, `cd src && ls`, `cd src; ls`, `(cd src && cat main.go)`,
-	`cd src && cat ../a.txt`, `ls 2>/dev/null`, `ls 2>&1 | head`, `cat a.txt > /dev/null`, `cat < a.txt`, `cat <<< hello`, "cat <<'EOF'\nx $y\nEOF", `if [ -f a.txt ]; then cat a.txt; else ls; fi`,
-	`for f in a b; do echo done; done`, `{ ls; pwd; }`, `! grep -q zzz a.txt`, `time ls`, `timeout 5 ls`, `nice -n 5 ls`, `LC_ALL=C sort a.txt`, `set -euo pipefail; ls`, "ls # a comment",
-	"ls\npwd\n", `git status`, `git status --short`, `git log --oneline -5`, `git --no-pager diff`, `git diff HEAD -- src`, `git show HEAD --stat`, `git branch`, `git branch -a -vv`,
-	`git branch --list 'f*'`, `git rev-parse --abbrev-ref HEAD`, `git ls-files src`, `git blame README.md`, `git remote -v`, `git tag -l`, `git stash list`, `git -C src log`, `git grep main`,
-	`git config --get user.name`, `GIT_PAGER=cat git log`, `"cat" a.txt`, `\ls`, `/bin/cat a.txt`, `jq .a data.json`, `jq '.a | length' data.json`, `xxd a.txt`, `base64 a.txt`, `sha256sum a.txt`,
-	`nl a.txt`, `od -c a.txt`, `cat -- a.txt`, `cat inner/main.go`, `sort flags/*`, `cd flags && sort ./*`, `cat ./src/../a.txt`, `cat {a,b}.txt`, `ls -la | grep txt | wc -l`, `git diff main..HEAD`, `cat .env.example`, `head -c5 a.txt`,
-	`cat $'a.txt'`, `cat a.txt # rm -rf /`, `case x in x) ls;; esac`, `while false; do ls; done`, `ls guarded`, `ls guarded/*`, `sleep 0`, `rg main src`, `rg -n --hidden main src`, `tree src`, `fd main`,
-	`git log --grep=/etc --author=../x --format=%h/%s --since=2/3`, `git log --oneline .git`,
-	`echo $?`, `ls; echo "exit: $?"`, `[ $? -eq 0 ]`, `[[ $? == 0 ]]`, `printf '100%%n %d\n' $?`, `date -Iseconds`, `date -u +%s`, `python3 -V`, `git reflog -n 5`, `git reflog -3`, `git config user.name`,
-	`jq .env data.json`, `jq '.a, .include' data.json`, `grep -rn main s*`, `grep -R main src`, `diff -r src src`, `diff -q src src/deep`, `git diff --no-index src src`, `find -L src -name x`, `du -L src`,
-	`find . -name '*.go' -exec grep -n main {} +`, `find src -type f -exec wc -l {} \;`, `find . -name '*.go' -o -name '*.md' -exec head -n 2 {} \;`, `find . \( -name '*.go' -o -name '*.md' \) -exec cat {} +`,
-	`find src -exec ls -la {} +`, `find . -name '*.go' -exec sed -n 1p {} \; -exec grep -c x {} \;`, `find . -path ./guarded -prune -o -name '*.go' -exec cat {} +`, `find links -type f -exec cat {} +`, `find . ! -name x -name '*.txt' -exec sort {} +`,
-	`grep -A 3 "/main" src/main.go`, `grep -rn --include='*.go' main .`, `grep -rn main --include=*.go src`, `grep -rnw -e main --include '*.go' src`, `grep -n -- -x a.txt; true`, `rg -g '*.go' main`, `rg -tgo main`, `rg --files`, `rg -C 3 /main src`, `fd -e go . src`,
-	`sort -t, -k2,2n a.txt`, `sort -t / -k 1 a.txt`, `tail -n +2 a.txt`, `tail -n -1 a.txt`, `tail -5 a.txt`, `xxd -l 16 a.txt`, `xxd -c8 -g 1 a.txt`, `uniq -c -f 1 a.txt`, `base64 -w 0 a.txt`, `diff -U 3 a.txt b.txt`, `diff -u --color=never a.txt b.txt`,
-	`jq -r --arg x y '.a' data.json`, `jq -n '1'`, `tree -L 2 -I node_modules src`, `file -b --mime-type a.txt`, `wc -lw a.txt`, `md5sum a.txt b.txt`, `strings -n 8 a.txt`, `shuf -n 1 a.txt`, `sleep 0.1`, `seq 1 2 9`, `seq -s , 3`,
-	`[ 1 -eq 1 ]`, `[ a \< b ]; true`, `diff src/main.go src`, `[[ 2 -gt 1 && -f a.txt ]]`, `test -t 1 || true`, `for f in a b; do ls; done`, `for i in 1 2; do ls; done`, `cat $'a\x2etxt'`, `git diff HEAD -- a.txt`, `git log --oneline -- src`, `git config --get core.bare`, `git grep -n -e main -- src`, `cat a.txt | sed -n '$p'`,
-	"cat <<\\E\n$x\nE", "cat <<\"E F\"\n$x\nE F", "ls # a\\\n", "ls \\\n  # not \\ this\n",
-}
-
 func TestEverythingElseAsks(t *testing.T) {
 	p := newPlace(t)
 	for _, c := range []struct{ command, rule string }{
@@ -446,61 +419,6 @@ func TestEverythingElseAsks(t *testing.T) {
 	}
 }
 
-func TestWhatIsNeverDoneIsBlockedInEveryMode(t *testing.T) {
-	p := newPlace(t)
-	for _, command := range blocked {
-		for _, mode := range []string{"ask", "edit", "read", "full"} {
-			if v := p.run(mode, command); short(v) != "DangerousCommandBlocked" || v.Reason == "" || strings.Contains(v.Reason, "\n") {
-				t.Errorf("%s\n\tin mode %s is %s: %s%s", command, mode, short(v), v.Title, v.Reason)
-			}
-		}
-	}
-}
-
-var blocked = []string{
-	`rm -rf /`, `rm -fr /`, `rm -r -f /`, `rm -R /`, `rm --recursive --force /`, `rm --recurs /`, `rm / -rf`, `rm -rf -- /`, `rm -rf /*`, `rm -rf //`, `rm -rf /.`, `rm -rf /../`, `rm -rf ~`, `rm -rf ~/`,
-	`rm -rf ~/*`, `rm -rf "$HOME"`, `rm -rf $HOME/`, `rm -rf ${HOME}`, `rm -rf ~root`, `rm -rf /home/me`, `rm -rf /home/*`, `rm -rf /etc`, `rm -rf /usr /x`, `rm -rf /usr/*`, `rm -rf /usr/bin`,
-	`rm -rf --no-preserve-root x`, `rm -rf / --no-preserve-root`, `rm -rf /{etc,usr}`, `rm -rf /u*`, `rm -rf /???`, `rm -rf /*/*`, `rm /etc/*`, `rm -rf ../../../../../../../../../..`,
-	`"r"m -rf /`, `\rm -rf /`, `r''m -rf /`, `'rm' '-rf' '/'`, `rm${IFS}-rf${IFS}/`, `$'rm' -rf /`, `$'\x72m' -rf /`, `$'\162\155' -rf $'\x2f'`, `r$@m -rf /`, `/bin/rm -rf /`, `/usr/bin/rm -rf /`,
-	`X=/; rm -rf $X`, `X=rm; $X -rf /`, `$(echo rm) -rf /`, "`echo rm` -rf /", `rm -rf $(echo /)`, `rm -rf ${X:-/}`, `$SUDO rm -rf /`, `for d in /tmp/x /; do rm -rf $d; done`,
-	`sudo rm -rf /`, `sudo -u root rm -rf /`, `sudo -E -H -- rm -rf /`, `sudo FOO=1 rm -rf /`, `env rm -rf /`, `env -i A=b rm -rf /`, `env -u X rm -rf /`, `env -S 'rm -rf /'`, `nice -n 10 rm -rf /`,
-	`nice -10 rm -rf /`, `nohup rm -rf / &`, `timeout 5 rm -rf /`, `timeout -s KILL 5 rm -rf /`, `timeout --signal=KILL 5 rm -rf /`, `command rm -rf /`, `exec rm -rf /`, `time rm -rf /`, `builtin rm -rf /`,
-	`setsid rm -rf /`, `stdbuf -oL rm -rf /`, `busybox rm -rf /`, `doas rm -rf /`, `sudo env nice timeout 5 rm -rf /`, `echo / | xargs rm -rf`, `echo / | xargs -n1 rm -rf`, `xargs rm -rf / < x`,
-	`sh -c 'rm -rf /'`, `bash -c "rm -rf /"`, `bash -lc 'rm -rf /'`, `bash -e -c 'rm -rf /'`, `sh -c "sh -c 'rm -rf /'"`, `sudo sh -c 'rm -rf /'`, `eval 'rm -rf /'`, `eval rm -rf /`, `eval "r"m "-rf" /`,
-	`bash <<< 'rm -rf /'`, "sh <<EOF\nrm -rf /\nEOF", "bash -s <<'EOF'\ncd x\nrm -rf /\nEOF", `echo 'rm -rf /' | sh`, `printf 'rm -rf /' | sudo bash`, "cat <<EOF | sh\nrm -rf /\nEOF", `su -c 'rm -rf /'`,
-	`su root -c 'rm -rf /'`, `trap 'rm -rf /' EXIT`, `alias x='rm -rf /'`, `watch 'rm -rf /'`, `find / -delete`, `find / -type f -delete`, `find / -exec rm -rf {} +`, `find . -exec rm -rf / \;`,
-	`find . -exec sh -c 'rm -rf /' \;`, `find ~ -exec rm -r {} \;`, `ls && rm -rf /`, `ls || rm -rf /`, `ls; rm -rf /`, `ls | rm -rf /`, `(rm -rf /)`, `{ rm -rf /; }`, `f() { rm -rf /; }`, `while true; do rm -rf /; done`,
-	`if rm -rf /; then ls; fi`, `case x in x) rm -rf /;; esac`, `echo $(rm -rf /)`, `cat <(rm -rf /)`, `echo "$(rm -rf /)"`, `ls > $(rm -rf /)`, "ls <<EOF\n$(rm -rf /)\nEOF", `X=$(rm -rf /) ls`,
-	`X=$(rm -rf /)`, `export X=$(rm -rf /)`, `[[ $(rm -rf /) ]]`, `ls & rm -rf /`, `! rm -rf /`, "ls\nrm -rf /", `cd / && rm -rf *`, `cd /; rm -rf .`, `cd / && rm -rf ./*`, `cd ~ && rm -rf *`, `(cd /etc && rm -rf ../usr)`,
-	`coproc rm -rf /`, `echo ${X:-$(rm -rf /)}`, `a[$(rm -rf /)]=1`, `echo $(( $(rm -rf /) ))`, `mv / /dev/null`, `mv ~ /tmp/x`, `rsync -a --delete empty/ /`,
-	`mkfs /dev/sda1`, `mkfs.ext4 /dev/sda1`, `/sbin/mkfs.xfs -f x`, `sudo mkfs.ext4 /dev/nvme0n1`, `mke2fs x`, `wipefs -a /dev/sda`, `blkdiscard /dev/sda`, `dd if=/dev/zero of=/dev/sda`, `dd of=/dev/nvme0n1 bs=1M`,
-	`cd /dev && dd of=sda`, `cp x /dev/sda`, `cat x > /dev/sda`, `> /dev/sda`, `:> /dev/sda`, `echo x >> /dev/nvme0n1`, `echo x | tee /dev/sda`, `sudo tee /dev/mapper/root < x`, `shred /dev/sda`,
-	`echo b > /proc/sysrq-trigger`, `fdisk /dev/sda`, `parted /dev/sda mklabel gpt`, `sgdisk -Z /dev/sda`, `cryptsetup luksFormat x`, `diskutil eraseDisk JHFS+ x disk2`,
-	`shutdown now`, `shutdown -h now`, `sudo shutdown -r +5`, `reboot`, `sudo reboot`, `halt`, `poweroff`, `/sbin/reboot`, `init 0`, `telinit 6`, `systemctl poweroff`, `sudo systemctl reboot -i`, `systemctl start poweroff.target`,
-	`"re"boot`, `sleep 5 && reboot`, `:(){ :|:& };:`, `:() { : | : & }; :`, `bomb() { bomb | bomb & }; bomb`, `function f { f & f & }; f`, `sh -c ':(){ :|:& };:'`, `perl -e 'fork while fork'`,
-	`chmod -R 777 /`, `chmod -R 000 /etc`, `sudo chown -R me /`, `chown -R me:me /usr`, `chmod --recursive 777 /*`, `kill -9 -1`, `kill -KILL -1`, `kill -s KILL -1`, `kill -- -1`, `killall5 -9`,
-	`python3 -c "import os; os.system('rm -rf /')"`, `python -c "import shutil; shutil.rmtree('/')"`, `ruby -e 'system("rm -rf /")'`, `rm -rf / "unclosed`, "if (\nshutdown -h now",
-	"echo a \\\r\nrm -rf /", "rm -rf /\r\nls", "ls #\\\nrm -rf /", "cat <<$'\\x45'\nE\nrm -rf /\n\\x45", `cd && rm -rf *`, `cd; rm -rf .`, `pushd / && rm -rf *`, `env -C / rm -rf usr`, `env --chdir=/ rm -rf *`, `sudo -D / rm -rf etc`,
-	`find / -exec rm {} \;`, `find / -type f -exec shred {} +`, `. /dev/stdin <<< 'rm -rf /'`, `echo 'rm -rf /' | at now`, `batch <<< 'rm -rf /'`, `prlimit -n10 rm -rf /`, `gosu root rm -rf /`, `chronic rm -rf /`, `valgrind rm -rf /`,
-	`perf stat rm -rf /`, `setpriv --reuid 1 rm -rf /`, `watch --interval 1 rm -rf /`, `tcsh -c 'rm -rf /'`, `rm -rf /!(x)`,
-	`git -c core.pager='rm -rf /' log`, `git -c alias.x='!rm -rf /' x`, `tar --to-command='rm -rf /' -xf x`, `tar -I 'rm -rf /' -xf x`,
-}
-
-func TestWhatOnlyLooksLikeItIsNotBlocked(t *testing.T) {
-	p := newPlace(t)
-	for _, command := range []string{
-		`rm -rf ./build`, `rm -rf /tmp/x`, `rm -rf ~/projects/x/build`, `rm -rf $X/`, `rm -rf "$BUILD"/*`, `echo rm -rf /`, `grep -r "rm -rf /" src`, `git commit -m "never run rm -rf /"`, `tar -cf x.tar "rm -rf /"`, `echo 'shutdown now'`,
-		`rm -rf node_modules`, `rm -f a.txt`, `./reboot`, `./scripts/shutdown.sh`, `npm run reboot`, `kill -9 1234`, `kill -1 1234`, `kill -TERM -1234`, `chmod -R u+w src`, `chmod 644 /x`, `dd if=/dev/sda of=x.img`,
-		`dd if=/dev/zero of=x bs=1`, `cat /dev/sda`, `ls /dev`, `systemctl status x`, `systemctl restart x`, `find / -name x -delete`, `find . -delete`, `fdisk -l /dev/sda`, `cp /dev/null x`, `echo x > /dev/stderr`, `init`,
-		`walk() { for f in *; do walk $f & done; }`, `mv a b`, `command -v reboot`, `which mkfs`, `man mkfs`, `git init`, `terraform init`, `sh -c 'echo hi'`, `sudo -v`, `rm -rf .`, `rm -rf /home/me/projects/x`,
-		`echo "mkfs.ext4 /dev/sda" > notes.md`, `find . -exec rm {} +`, `python3 -c "print('/')"`, `ls | xargs rm`, `cd && rm -rf x`, `env -C src rm -rf x`, `find / -name x -exec rm {} \;`, `find . -exec rm {} \;`, `HOME=/tmp/x; cd && rm -rf *`, `at now <<< 'npm test'`, "ls # rm -rf /\\\n", `systemctl list-units poweroff.target`, `rsync -a --delete a/ b/`,
-	} {
-		if v := p.run("full", command); v.Effect != "allow" {
-			t.Errorf("%s\n\tis %s: %s", command, short(v), v.Reason)
-		}
-	}
-}
-
 func TestTitlesSayTheWholeCommandOnOneLineAndWhatIsNotable(t *testing.T) {
 	p := newPlace(t)
 	long := "npm run a -- " + strings.Repeat("x ", 200) + "&& rm -rf src && " + strings.Repeat("echo y && ", 50) + "npm test"
@@ -563,5 +481,28 @@ func TestACommandStartsWhereItsFolderLeads(t *testing.T) {
 	}
 	if v := p.judge("ask", "bash", args{"command": "ls", "cwd": p.outside + "/deep"}); short(v) != "ask" {
 		t.Errorf("in a folder below: %s", short(v))
+	}
+}
+
+func TestGitInARepositoryOfAnotherNameAsks(t *testing.T) {
+	p := newPlace(t)
+	for name, text := range map[string]string{"bare/HEAD": "ref: refs/heads/main\n", "bare/objects/x": "", "bare/config": "[core]\n\tfsmonitor = ./x\n", "bare/in/y": "", "tree/HEAD": "", "tree/commondir": "../bare\n", ".git/HEAD": ""} {
+		path := filepath.Join(p.root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, command := range []string{"git -C bare status", "cd bare && git status", "cd bare/in && git diff", "git -C bare/in log", "cd bare; git -C in show", "git -C tree status", "timeout 5 git -C bare log"} {
+		if v := p.run("ask", command); v.Effect != "ask" || patterns(v) != command {
+			t.Errorf("%s is %s, remembers %q", command, short(v), patterns(v))
+		}
+	}
+	for _, command := range []string{"git status", "git -C src status", "git log -- bare"} {
+		if v := p.run("ask", command); !v.Reads {
+			t.Errorf("%s is %s", command, short(v))
+		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 const hostedScript = `{"turns":[
@@ -118,11 +120,7 @@ func TestAHostedAgentsSessionOutlivesTheEndOfBothProcesses(t *testing.T) {
 	if marks(t, ws) != 1 {
 		t.Error("the command ran again")
 	}
-	for end := time.Now().Add(5 * time.Second); syscall.Kill(child, 0) == nil; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the child of the killed host is left")
-		}
-	}
+	testkit.Eventually(t, "the child of the killed host ends", func() bool { return syscall.Kill(child, 0) != nil })
 	last := childOf(t, e.PID())
 	e.leave()
 	if syscall.Kill(last, 0) == nil {

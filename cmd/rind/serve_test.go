@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // H112, N02: what would be open to others is refused before anything is bound or written.
@@ -135,9 +137,10 @@ func TestServeMakesAFreshTokenThatOnlyItsFileTells(t *testing.T) {
 		failed := id(ask("POST", "/v1/executions", `{"conversationId":"`+id(ask("POST", "/v1/conversations", "{}"))+`","providerId":"script","input":"","config":{"steps":[{"fail":"it got `+token+`"}]}}`))
 		ask("GET", "/v1/executions/"+token, "")
 		end := ""
-		for deadline := time.Now().Add(10 * time.Second); !strings.Contains(end, "run.failed") && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		testkit.Eventually(t, "the execution ends", func() bool {
 			end = ask("GET", "/v1/executions/"+failed+"/events", "")
-		}
+			return strings.Contains(end, "run.failed")
+		})
 		if !strings.Contains(end, `"message":"it got `) || strings.Contains(end, token) {
 			t.Errorf("an error that repeats the token is told as %s", end)
 		}

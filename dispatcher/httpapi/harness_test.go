@@ -19,6 +19,7 @@ import (
 
 	"github.com/rind-dev/rind/dispatcher/executions"
 	"github.com/rind-dev/rind/internal/peers"
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
@@ -339,19 +340,35 @@ func (p *place) follow(id string, headers []string, see func(portable.Event)) []
 }
 
 // until follows an execution until an event of a type and returns it.
-func (p *place) until(id, kind string) portable.Event {
+func (p *place) until(id, kind string) (found portable.Event) {
 	p.t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for time.Now().Before(deadline) {
+	defer func() {
+		if p.t.Failed() {
+			p.t.Logf("its events: %s", types(p.events(id)))
+		}
+	}()
+	testkit.Eventually(p.t, kind+" is among the events", func() bool {
 		for _, e := range p.events(id) {
 			if e.Type == kind || types([]portable.Event{e}) == kind {
-				return e
+				found = e
+				return true
 			}
 		}
-		time.Sleep(2 * time.Millisecond)
-	}
-	p.t.Fatalf("no %s in %s", kind, types(p.events(id)))
-	return portable.Event{}
+		return false
+	})
+	return found
+}
+
+// becomes waits until an execution is in a state.
+func (p *place) becomes(id, state string) {
+	p.t.Helper()
+	testkit.Eventually(p.t, "it is "+state, func() bool { return p.state(id) == state })
+}
+
+// streamless waits until no stream is open.
+func (p *place) streamless() {
+	p.t.Helper()
+	testkit.Eventually(p.t, "all streams are closed", func() bool { return p.api.traffic.open() == 0 })
 }
 
 // types lists events in words; a provider.event is told by its method, repeats are folded.

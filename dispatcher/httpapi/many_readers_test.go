@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 var readers = flag.Int("readers", 200, "how many streams TestEveryReaderIsToldEverythingAndNothingStays opens at a time")
@@ -85,13 +87,10 @@ func TestEveryReaderIsToldEverythingAndNothingStays(t *testing.T) {
 			}
 			wg.Wait()
 			p.http.CloseIdleConnections()
-			deadline := time.Now().Add(10 * time.Second)
-			for (descriptors() > fds || runtime.NumGoroutine() > routines) && time.Now().Before(deadline) {
-				time.Sleep(10 * time.Millisecond) // connections are closed by goroutines of their own
-			}
-			if f, r := descriptors(), runtime.NumGoroutine(); f > fds || r > routines || p.api.traffic.open() != 0 {
-				t.Errorf("%d descriptors, were %d; %d goroutines, were %d; %d streams", f, fds, r, routines, p.api.traffic.open())
-			}
+			p.streamless()
+			testkit.Eventually(t, "no more descriptors and goroutines than before", func() bool { // connections are closed by goroutines of their own
+				return descriptors() <= fds && runtime.NumGoroutine() <= routines
+			})
 		})
 	}
 }

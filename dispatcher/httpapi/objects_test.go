@@ -130,9 +130,7 @@ func TestAnExecutionHasTheMembersOfItsStateAndTheTimesOfItsEvents(t *testing.T) 
 	<-d.begun
 	cancelled := make(chan int, 1)
 	go func() { cancelled <- p.do("POST", "/v1/executions/"+slow+":cancel", "").status }()
-	for p.state(slow) == "running" {
-		time.Sleep(time.Millisecond)
-	}
+	p.becomes(slow, "cancelling")
 	check(slow, "cancelling", "startedAt")
 	close(d.done)
 	if status := <-cancelled; status != 200 {

@@ -73,9 +73,7 @@ func TestWhatAKilledProcessLeftBecomesWhatTheTableSays(t *testing.T) {
 				_ = resp.Body.Close()
 			}
 		}()
-		for p.state(id) != "cancelling" {
-			time.Sleep(time.Millisecond)
-		}
+		p.becomes(id, "cancelling")
 	}
 
 	agents := p.conversation()

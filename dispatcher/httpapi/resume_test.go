@@ -160,11 +160,5 @@ func TestBodiesThatBreakOffLeaveNothingBehind(t *testing.T) {
 	if n := count(t, p); n != before {
 		t.Errorf("%d conversations were made", n-before)
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for p.api.traffic.open() > 0 && time.Now().Before(deadline) {
-		time.Sleep(2 * time.Millisecond)
-	}
-	if n := p.api.traffic.open(); n > 0 {
-		t.Errorf("%d streams are open", n)
-	}
+	p.streamless()
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/memory"
@@ -263,21 +264,22 @@ func TestAnExecutionThatGoesOnInAnotherProcessKeepsItsLimits(t *testing.T) {
 			p := serve(t, backing.Open("a"), m)
 			id := p.start(p.conversation(), "agent", "x", `,"config":`+c.config)
 			for round := 0; ; round++ { // each call is asked for; the process changes in between
+				state := ""
+				testkit.Eventually(t, "it asks, or has failed", func() bool {
+					state = p.state(id)
+					return state == "failed" || state == "awaiting_approval"
+				})
+				if state == "failed" {
+					break
+				}
+				if round > 1000 {
+					t.Fatalf("it goes on: %s", types(p.events(id)))
+				}
 				var a portable.Action
 				for _, e := range p.events(id) {
 					if e.Type == "action.required" {
 						_ = json.Unmarshal(e.Data, &a)
 					}
-				}
-				if p.state(id) == "failed" {
-					break
-				}
-				if p.state(id) != "awaiting_approval" {
-					time.Sleep(2 * time.Millisecond)
-					continue
-				}
-				if round > 1000 {
-					t.Fatalf("it goes on: %s", types(p.events(id)))
 				}
 				if c.pause == 0 || round == 0 {
 					p.stop()

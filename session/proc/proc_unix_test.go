@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/session/proc"
 )
 
@@ -132,7 +133,7 @@ func TestEndAsksFirstAndKillsWhatDoesNotListen(t *testing.T) {
 			c, _ := children(t)
 			var out text
 			p := begin(t, c, shell(x.command, &out))
-			eventually(t, "it runs", func() bool { return strings.Contains(out.String(), "up") })
+			testkit.Eventually(t, "it runs", func() bool { return strings.Contains(out.String(), "up") })
 			began := time.Now()
 			if err := p.End(proc.Grace); err != nil {
 				t.Fatal(err)
@@ -151,7 +152,7 @@ func TestKillAllLeavesNothingAndNothingStartsAfterIt(t *testing.T) {
 	for range 3 {
 		all = append(all, begin(t, c, shell("trap '' TERM; echo up; sleep 600 & sleep 601", &out)))
 	}
-	eventually(t, "they run", func() bool { return strings.Count(out.String(), "up") == 3 })
+	testkit.Eventually(t, "they run", func() bool { return strings.Count(out.String(), "up") == 3 })
 	began := time.Now()
 	if err := c.KillAll(); err != nil {
 		t.Fatal(err)
@@ -178,7 +179,7 @@ func TestRefuseTakesTheGraceFromAnEndThatHasBegun(t *testing.T) {
 	c, _ := children(t)
 	var out text
 	p := begin(t, c, shell("trap '' TERM; echo up; while :; do sleep 0.01; done", &out))
-	eventually(t, "it runs", func() bool { return strings.Contains(out.String(), "up") })
+	testkit.Eventually(t, "it runs", func() bool { return strings.Contains(out.String(), "up") })
 	ended := make(chan error, 1)
 	began := time.Now()
 	go func() { ended <- p.End(time.Hour) }()

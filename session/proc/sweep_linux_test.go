@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/session/proc"
 )
 
@@ -72,7 +73,7 @@ func TestEndLeavesNothingNotEvenWhatLeftTheGroup(t *testing.T) {
 	c, _ := children(t)
 	command, sleeps := family("")
 	p := begin(t, c, shell(command, new(text)))
-	eventually(t, "all three run", allRun(sleeps))
+	testkit.Eventually(t, "all three run", allRun(sleeps))
 	began := time.Now()
 	if err := p.End(proc.Grace); err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func kill9(t *testing.T, dir, command string, up func() bool) (leader int) {
 	if leader, err = strconv.Atoi(strings.TrimSpace(line)); err != nil {
 		t.Fatal(line)
 	}
-	eventually(t, "its processes run", up)
+	testkit.Eventually(t, "its processes run", up)
 	if n, err := proc.Sweep(dir); n != 0 || err != nil || !up() {
 		t.Fatalf("a sweep touched a living runtime: %d %v", n, err)
 	}
@@ -129,7 +130,7 @@ func TestAKilledRuntimeTakesTheChildAlongAndTheNextOneFindsTheRest(t *testing.T)
 	dir := filepath.Join(t.TempDir(), "children")
 	command, sleeps := family("")
 	leader := kill9(t, dir, command, allRun(sleeps))
-	eventually(t, "the child dies with its runtime", func() bool {
+	testkit.Eventually(t, "the child dies with its runtime", func() bool {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", leader))
 		return err != nil || bytes.Contains(data, []byte(") Z "))
 	})
@@ -178,7 +179,7 @@ func TestASweepTouchesNoProcessThatGotAnIdAnew(t *testing.T) {
 				t.Fatal(n, err)
 			}
 			var info unix.Siginfo
-			eventually(t, "the state is as expected", func() bool {
+			testkit.Eventually(t, "the state is as expected", func() bool {
 				info = unix.Siginfo{}
 				_ = unix.Waitid(unix.P_PID, sleeper.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 				return (info.Signo != 0) == x.dies

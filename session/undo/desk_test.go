@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/images"
@@ -249,17 +250,13 @@ func (d *desk) turnOf(n int, draw func() step) session.TurnID {
 // idle waits until the process has given the session's lease back, which it does right after a turn.
 func (d *desk) idle() {
 	d.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	testkit.Eventually(d.t, "the lease is given back", func() bool {
 		m, err := d.process.store.Session(context.Background(), d.id)
-		switch {
-		case err != nil:
+		if err != nil {
 			d.t.Fatal(err)
-		case !m.OwnerAlive:
-			return
-		case time.Now().After(deadline):
-			d.t.Fatalf("the session stays with %s", m.Owner)
 		}
-	}
+		return !m.OwnerAlive
+	})
 }
 
 func (d *desk) head() session.Seq {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/sqlite"
@@ -166,18 +167,13 @@ func TestADeletionCutOffInTheMiddleIsFinishedByTheNextProcess(t *testing.T) {
 		t.Fatalf("not cut off in the middle: %+v, %v", h, err)
 	}
 	grow(t, next, "other", otherTurn, 1) // it writes, and is idle then
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	testkit.Eventually(t, "the rest of the deleted session goes", func() bool {
 		h, err := next.Health(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if h.Entries == 1 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d entries are left", h.Entries)
-		}
-	}
+		return h.Entries == 1
+	})
 	unseen(t, next, "long")
 }
 

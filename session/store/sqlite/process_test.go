@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/sqlite"
@@ -201,16 +202,10 @@ func TestAStoppedOwnerIsStillTheOwner(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
 	cmd, _ := start(t, path, "s", 20, "")
 	s := open(t, path)
-	deadline := time.Now().Add(10 * time.Second)
-	for {
-		if m, err := s.Session(context.Background(), "s"); err == nil && m.OwnerAlive {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the child never took its lease")
-		}
-		time.Sleep(5 * time.Millisecond) // polling another process: there is nothing to wait on
-	}
+	testkit.Eventually(t, "the child takes its lease", func() bool {
+		m, err := s.Session(context.Background(), "s")
+		return err == nil && m.OwnerAlive
+	})
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

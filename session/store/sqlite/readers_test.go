@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/sqlite"
@@ -230,17 +231,10 @@ func TestStoresThatAreClosedLeaveNoDescriptorAndNoGoroutine(t *testing.T) {
 	for range 100 {
 		use()
 	}
-	deadline := time.Now().Add(5 * time.Second)
-	for {
+	testkit.Eventually(t, "no more descriptors and goroutines than before", func() bool { // goroutines that were told to end do so by themselves
 		f, r := count()
-		if f <= fds && r <= routines {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%d descriptors, were %d; %d goroutines, were %d", f, fds, r, routines)
-		}
-		time.Sleep(5 * time.Millisecond) // goroutines that were told to end do so by themselves
-	}
+		return f <= fds && r <= routines
+	})
 }
 
 func TestConnectionsThatNobodyUsesAreClosed(t *testing.T) {
@@ -256,11 +250,7 @@ func TestConnectionsThatNobodyUsesAreClosed(t *testing.T) {
 			})
 		}
 		all.Wait()
-		for deadline := time.Now().Add(5 * time.Second); s.Idle() > 0; time.Sleep(time.Millisecond) { // closing tells nobody
-			if time.Now().After(deadline) {
-				t.Fatalf("%d are kept", s.Idle())
-			}
-		}
+		testkit.Eventually(t, "none is kept", func() bool { return s.Idle() == 0 }) // closing tells nobody
 	}
 }
 

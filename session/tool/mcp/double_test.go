@@ -275,6 +275,9 @@ func (d *double) call(m *message) {
 	case "tardy":
 		time.Sleep(400 * time.Millisecond)
 		d.say("too late", m.ID)
+		d.mu.Lock()
+		d.got = append(d.got, "answered late")
+		d.mu.Unlock()
 	case "spam":
 		text := strings.Repeat("s", 500)
 		for i := range 5000 {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
@@ -283,7 +284,7 @@ func TestCancelOverHTTPEndsTheRequest(t *testing.T) {
 	case <-time.After(soon):
 		t.Error("the request goes on")
 	}
-	eventually(t, "the server is told", func() bool { return s.has("notifications/cancelled session=s1") })
+	testkit.Eventually(t, "the server is told", func() bool { return s.has("notifications/cancelled session=s1") })
 }
 
 func TestAListChangedOverHTTPIsHeard(t *testing.T) {
@@ -294,7 +295,7 @@ func TestAListChangedOverHTTPIsHeard(t *testing.T) {
 	s.sessions = 5
 	s.mu.Unlock()
 	s.notes <- `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`
-	eventually(t, "the new list is there", func() bool {
+	testkit.Eventually(t, "the new list is there", func() bool {
 		return strings.HasSuffix(h.Tools(t.Context())[0].Spec().Description, "of session 5")
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
@@ -50,7 +51,8 @@ func TestWhatALyingServerAnswersCostsItsOwnCallAtMost(t *testing.T) {
 				t.Errorf("the log has %d bytes", n)
 			}
 			if name == "tardy" {
-				time.Sleep(450 * time.Millisecond) // its answer comes, and nobody waits for it
+				seen := h.find(t, "mcp__d__cancelled") // what the server tells next comes behind the answer that nobody waits for
+				testkit.Eventually(t, "the late answer", func() bool { return strings.Contains(text(run(t.Context(), t, seen, `{}`)), "answered late") })
 			}
 			if r := run(t.Context(), t, echo, `{"a":1}`); text(r) != `{"a":1}` {
 				t.Errorf("the next call: %+v", r)
@@ -67,7 +69,7 @@ func TestACallEndsHoweverMuchProgressIsTold(t *testing.T) {
 	if took := time.Since(began); r.Status != protocol.ToolTimedOut || took < 300*time.Millisecond || took > soon/2 {
 		t.Errorf("%+v after %v", r, took)
 	}
-	eventually(t, "the server hears of it", func() bool { return strings.Contains(text(run(t.Context(), t, seen, `{}`)), "notifications/cancelled") })
+	testkit.Eventually(t, "the server hears of it", func() bool { return strings.Contains(text(run(t.Context(), t, seen, `{}`)), "notifications/cancelled") })
 }
 
 // worked lets a model make calls in one turn and returns how they ended, by call, and the events of the turn.

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
@@ -124,13 +125,13 @@ func TestATurnGoesWithoutAServerThatStartsSlowlyAndHasItLater(t *testing.T) {
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its tools are offered", func() bool { return len(h.Tools(t.Context())) == len(doubleTools) })
+	testkit.Eventually(t, "its tools are offered", func() bool { return len(h.Tools(t.Context())) == len(doubleTools) })
 }
 
 func TestCloseEndsServersThatDoNotWantToAndCallsInFlight(t *testing.T) {
 	h := open(t, object{"a": program("stubborn", nil), "b": program("mute", nil)}, func(c *Config) { c.Wait = time.Millisecond })
 	h.Start()
-	eventually(t, "one is connected", func() bool { return h.List()[0].State == StateReady })
+	testkit.Eventually(t, "one is connected", func() bool { return h.List()[0].State == StateReady })
 	hang := h.find(t, "mcp__a__hang")
 	done := make(chan session.ToolResult, 1)
 	begun := make(chan struct{})

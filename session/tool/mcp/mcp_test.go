@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
@@ -142,17 +143,6 @@ func text(r session.ToolResult) string {
 	return s
 }
 
-// eventually waits for what happens beside the test.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(soon); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("never: %s", what)
-}
-
 func TestToolsOfAProgramAreListedOverPagesAndCalled(t *testing.T) {
 	h := open(t, object{"double": program("plain", nil)})
 	tools := h.Tools(t.Context())
@@ -241,7 +231,7 @@ func TestWhatAServerAnswersBecomesAResult(t *testing.T) {
 func TestAChangedListIsTheNextTurns(t *testing.T) {
 	h := open(t, object{"d": program("plain", nil)})
 	run(t.Context(), t, h.find(t, "mcp__d__grow"), `{}`)
-	eventually(t, "the new tool is offered", func() bool { return len(h.Tools(t.Context())) == len(doubleTools)+1 })
+	testkit.Eventually(t, "the new tool is offered", func() bool { return len(h.Tools(t.Context())) == len(doubleTools)+1 })
 	h.find(t, "mcp__d__grown")
 }
 
@@ -277,7 +267,7 @@ func TestCancelComesBackAtOnceAndTellsTheServer(t *testing.T) {
 		t.Fatalf("%v after %v", err, time.Since(began))
 	}
 	seen := h.find(t, "mcp__d__cancelled")
-	eventually(t, "the server hears of it", func() bool { return strings.Contains(text(run(t.Context(), t, seen, `{}`)), "notifications/cancelled") })
+	testkit.Eventually(t, "the server hears of it", func() bool { return strings.Contains(text(run(t.Context(), t, seen, `{}`)), "notifications/cancelled") })
 }
 
 func TestProgressIsToldOnceASecondAndExtendsTheTime(t *testing.T) {
@@ -322,7 +312,7 @@ func TestAServerGetsNoKeyUnlessItIsNamed(t *testing.T) {
 func TestAListThatIsRefusedLeavesTheOlderOne(t *testing.T) {
 	h := open(t, object{"d": program("sulky", nil)})
 	run(t.Context(), t, h.find(t, "mcp__d__grow"), `{}`)
-	eventually(t, "the list is asked for", func() bool { return strings.Contains(h.log.String(), "not again") })
+	testkit.Eventually(t, "the list is asked for", func() bool { return strings.Contains(h.log.String(), "not again") })
 	if r := run(t.Context(), t, h.find(t, "mcp__d__echo"), `{}`); text(r) != `{}` || strings.Contains(h.log.String(), "is not connected") {
 		t.Errorf("%+v", r)
 	}

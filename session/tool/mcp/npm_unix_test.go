@@ -103,7 +103,7 @@ func overHTTP(t *testing.T, node, script string) string {
 	if _, err := children.Start(proc.Spec{Path: node, Args: []string{script, "streamableHttp"}, Dir: t.TempDir(), Env: append(os.Environ(), "PORT="+port)}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the server listens", func() bool {
+	testkit.Eventually(t, "the server listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
 			return false

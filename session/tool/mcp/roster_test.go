@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/proc"
@@ -119,7 +120,7 @@ func (w *turn) heard() []string {
 
 func (w *turn) hears(part string) {
 	w.t.Helper()
-	eventually(w.t, part, func() bool { return strings.Contains(strings.Join(w.heard(), "\n"), part) })
+	testkit.Eventually(w.t, part, func() bool { return strings.Contains(strings.Join(w.heard(), "\n"), part) })
 }
 
 func TestServersOfAClientBelongToTheirSessionAndGoBeforeThoseOfTheSettings(t *testing.T) {
@@ -181,7 +182,7 @@ func TestTheNextTurnHasTheServersOfChangedSettings(t *testing.T) {
 		t.Error("a turn lost its servers while it ran")
 	}
 	before.end()
-	eventually(t, "they end with the turn", func() bool { return before.call("mcp__a__pid", `{}`).Status == protocol.ToolUnavailable })
+	testkit.Eventually(t, "they end with the turn", func() bool { return before.call("mcp__a__pid", `{}`).Status == protocol.ToolUnavailable })
 	if r := after.call("mcp__c__pid", `{}`); r.ErrorType != "" {
 		t.Errorf("%+v", r)
 	}
@@ -204,8 +205,8 @@ func TestAServerRestsWhileNobodyHasItsToolsAndStartsWhenOneIsCalled(t *testing.T
 		t.Errorf("while a turn has their tools: %s", states())
 	}
 	first.end()
-	eventually(t, "they rest", func() bool { return states() == "resting resting" })
-	eventually(t, "the site is told", func() bool { return s.has("DELETE s1") })
+	testkit.Eventually(t, "they rest", func() bool { return states() == "resting resting" })
+	testkit.Eventually(t, "the site is told", func() bool { return s.has("DELETE s1") })
 	second := o.begin(t, "s")
 	if len(second.tools) != len(first.tools) || states() != "resting resting" {
 		t.Errorf("%d tools, %s: a turn that calls none starts none", len(second.tools), states())
@@ -228,7 +229,7 @@ func TestATurnIsToldHowItsServersFareOnce(t *testing.T) {
 		"off": program("plain", object{"disabled": true}),
 	}, func(c *Config) { c.Wait = 10 * time.Millisecond })
 	o.Workspace(o.dir).Start()
-	eventually(t, "one is down, one there", func() bool {
+	testkit.Eventually(t, "one is down, one there", func() bool {
 		list := o.Workspace(o.dir).List()
 		return list[0].State == StateFailed && list[3].State == StateReady
 	})
@@ -272,7 +273,7 @@ func TestAServerThatWasGivenUpIsTriedAgainWhenATurnBegins(t *testing.T) {
 	if err := os.Symlink(os.Args[0], at); err != nil {
 		t.Skip(err)
 	}
-	eventually(t, "it is there", func() bool {
+	testkit.Eventually(t, "it is there", func() bool {
 		w := o.begin(t, "s")
 		defer w.end()
 		return len(w.tools) == len(doubleTools)

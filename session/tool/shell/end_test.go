@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
@@ -61,7 +62,7 @@ func TestEndingATaskLeavesNothingOfIt(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	job, _ := d.task(t, args{"command": "trap '' TERM; (setsid sleep 345.25 &); sleep 346.25 & touch up; sleep 347.25; sleep 347.25", "yield_time_ms": 0})
-	eventually(t, "all run", func() bool {
+	testkit.Eventually(t, "all run", func() bool {
 		return exists(filepath.Join(d.root, "up")) && len(sleeping(t, "345.25", "346.25", "347.25")) >= 3
 	})
 	began := time.Now()
@@ -92,7 +93,7 @@ func TestATaskThatIsBeingEndedKeepsItsReason(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	job, _ := d.task(t, args{"command": "trap 'touch asked' TERM; while :; do sleep 0.05; done", "yield_time_ms": 0, "timeout_ms": 300})
-	eventually(t, "it is asked to end", func() bool { return exists(filepath.Join(d.root, "asked")) })
+	testkit.Eventually(t, "it is asked to end", func() bool { return exists(filepath.Join(d.root, "asked")) })
 	if err := job.End(); err != nil {
 		t.Error(err)
 	}

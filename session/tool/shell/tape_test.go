@@ -15,6 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/tool/shell"
 )
@@ -272,7 +273,7 @@ func TestBothStreamsComeBackInTheOrderInWhichTheyCame(t *testing.T) {
 	from := int64(0)
 	for i := range 10 {
 		line := fmt.Sprintf("line %d\n", i)
-		eventually(t, line, func() bool { return job.Sum().Bytes == int64(len(line)*(i+1)) })
+		testkit.Eventually(t, line, func() bool { return job.Sum().Bytes == int64(len(line)*(i+1)) })
 		out, errs, _, next := job.Output(from, 100)
 		if i%2 == 0 && (out != line || errs != "") || i%2 == 1 && (errs != line || out != "") {
 			t.Errorf("%d: %q %q", i, out, errs)

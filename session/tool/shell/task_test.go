@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/tool/shell"
@@ -23,11 +24,11 @@ import (
 // background is a session's side of a hand-off, for one call.
 type background struct {
 	places   int
-	onPlace  func()        // runs in Reserve
-	onHand   func()        // runs in HandOff
-	noPlace  error         // of Reserve
-	noHand   error         // of HandOff
-	released chan struct{} // closed to release the call
+	onPlace  func()                // runs in Reserve
+	onHand   func(job session.Job) // runs in HandOff
+	noPlace  error                 // of Reserve
+	noHand   error                 // of HandOff
+	released chan struct{}         // closed to release the call
 	jobs     chan session.Job
 
 	mu    sync.Mutex
@@ -79,7 +80,7 @@ func (b *background) HandOff(job session.Job, spec session.JobSpec) (string, err
 	b.did("hand off")
 	b.specs = append(b.specs, spec)
 	if b.onHand != nil {
-		b.onHand()
+		b.onHand(job)
 	}
 	if b.noHand != nil {
 		return "", b.noHand
@@ -128,16 +129,6 @@ func (d *desk) task(t testing.TB, a args) (session.Job, ran) {
 		job.Close()
 	})
 	return job, r
-}
-
-// eventually waits for something that has to become true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
-		}
-	}
 }
 
 func exists(path string) bool {
@@ -241,7 +232,7 @@ func TestAReleasedCallGoesOnAsATaskAndTellsWhatThereIsSoFar(t *testing.T) {
 	close(bg.released)
 	var path string
 	bg.onPlace = func() {
-		eventually(t, "all numbers are there", func() bool {
+		testkit.Eventually(t, "all numbers are there", func() bool {
 			files, _ := filepath.Glob(filepath.Join(d.outputs, "*"))
 			if len(files) != 1 {
 				return false
@@ -384,7 +375,7 @@ func TestAPlaceIsGivenBackWhenNothingTakesIt(t *testing.T) {
 		bg := newBackground(1)
 		bg.onPlace = func() {
 			d.put(t, "app/go", "")
-			eventually(t, "the command has ended", d.idle)
+			testkit.Eventually(t, "the command has ended", d.idle)
 			time.Sleep(20 * time.Millisecond) // its end is told right after
 		}
 		r := d.goes(t.Context(), t, bg, args{"command": hold("go"), "yield_time_ms": 20})
@@ -411,10 +402,10 @@ func TestACommandThatCannotBeHandedOffIsEnded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			d := newDesk(t)
 			bg := newBackground(1)
-			bg.noHand, bg.onHand = c.err, c.onHand
+			bg.noHand = c.err
 			run := t.Context()
 			if c.onHand != nil {
-				run = ctx
+				run, bg.onHand = ctx, func(session.Job) { c.onHand() }
 			}
 			r := d.goes(run, t, bg, args{"command": "sleep 343.25; touch end", "yield_time_ms": 20})
 			if !errors.Is(r.err, c.returned) || r.res.Status != c.status || r.res.ErrorType != c.errorType {
@@ -446,10 +437,9 @@ func TestACommandThatEndsWhileItCannotBeHandedOffIsToldAsItEnded(t *testing.T) {
 	d := newDesk(t)
 	bg := newBackground(1)
 	bg.noHand = protocol.Errorf(protocol.PersistenceError, "the disk is full")
-	bg.onHand = func() {
+	bg.onHand = func(job session.Job) {
 		d.put(t, "app/go", "")
-		eventually(t, "the command has ended", d.idle)
-		time.Sleep(20 * time.Millisecond) // its end is told right after
+		<-job.Done()
 	}
 	r := d.goes(t.Context(), t, bg, args{"command": hold("go") + "; echo end; exit 4", "yield_time_ms": 20})
 	if r.err != nil || r.data.Status != "failed" || r.data.ExitCode != 4 || r.data.Stdout != "end\n" || r.res.ErrorType != "" {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
@@ -132,7 +133,7 @@ func TestASessionTellsTheModelWhenItsCommandHasEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.put(t, "app/go", "")
-	eventually(t, "the model was told", func() bool { return slices.Contains(k.log(), "says It has ended.") })
+	testkit.Eventually(t, "the model was told", func() bool { return slices.Contains(k.log(), "says It has ended.") })
 	got := slices.DeleteFunc(k.log(), func(l string) bool { return l == "says " })
 	want := []string{
 		`task running -1 "" "" `, "result completed running true", "says It runs.", `task completed 0 "end\n" "wrong\n" `, "notice true", "says It has ended.",
@@ -148,7 +149,7 @@ func TestASessionsTasksEndWithIt(t *testing.T) {
 	if err := <-k.prompt(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it runs", func() bool { return exists(filepath.Join(d.root, "up")) && len(sleeping(t, "351.25")) == 1 })
+	testkit.Eventually(t, "it runs", func() bool { return exists(filepath.Join(d.root, "up")) && len(sleeping(t, "351.25")) == 1 })
 	d.config.Children.Refuse()
 	k.shutdown()
 	got := k.log()

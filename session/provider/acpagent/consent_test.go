@@ -1,6 +1,7 @@
 package acpagent
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -244,5 +245,57 @@ func TestRequestsForConsentAreAskedInTheirOrderAndNoMoreThanSixteenWait(t *testi
 	said := saidIn(h, s.ID)
 	if strings.Count(said, `"optionId":"yes"`) != maxAsked || strings.Count(said, `"outcome":"cancelled"`) != 4 || strings.Index(said, "cancelled") < strings.LastIndex(said, "yes") {
 		t.Errorf("%s", said)
+	}
+}
+
+// What a child takes back is asked nobody any more: the dialog is closed, and the next in line is.
+func TestARequestThatTheAgentTakesBackIsClosed(t *testing.T) {
+	h := open(t, memory.New(), "plain")
+	at := filepath.Join(h.dir, "never")
+	s := h.draft("ask")
+	ch := h.ask(s, "withdraw="+at)
+	h.action(s)
+	put(t, filepath.Join(h.dir, "asked"), "")
+	if o := h.await(ch); o.Outcome != session.OutcomeCompleted || !strings.Contains(o.Answer, `"outcome":"cancelled"`) || !strings.Contains(o.Answer, `"code":-32800`) {
+		t.Errorf("%+v", o)
+	}
+	asked, resolved := find[*protocol.ApprovalRequested](h, s.ID), find[*protocol.ApprovalResolved](h, s.ID)
+	if len(asked) != len(resolved) || len(asked) == 0 {
+		t.Errorf("%d asked, %d resolved", len(asked), len(resolved))
+	}
+	if _, err := os.Stat(at); err == nil {
+		t.Error("it was written all the same")
+	}
+}
+
+func TestAnAnswerBecomesWhatTheFormWants(t *testing.T) {
+	for _, c := range []struct{ field, answer, want string }{ // "" for what does not fit
+		{`{"type":"string"}`, " blue ", `"blue"`},
+		{`{}`, "blue", `"blue"`},
+		{`{"type":"string"}`, " ", ""},
+		{`{"type":"integer"}`, "7", "7"},
+		{`{"type":"integer"}`, "seven", ""},
+		{`{"type":"number"}`, "1.5", "1.5"},
+		{`{"type":"boolean"}`, "yes", "true"},
+		{`{"type":"boolean"}`, "No", "false"},
+		{`{"type":"boolean"}`, "maybe", ""},
+		{`{"type":"string","enum":["a","b"]}`, "B", `"b"`},
+		{`{"type":"integer","enum":[1,2]}`, "2", "2"},
+		{`{"type":"string","enum":["a"]}`, "c", ""},
+		{`{"oneOf":[{"const":"x","title":"The first"},{"const":"y"}]}`, "the first", `"x"`},
+		{`{"oneOf":[{"const":"x","title":"The first"},{"const":"y"}]}`, "y", `"y"`},
+		{`{"type":"array"}`, "x", ""},
+	} {
+		var f field
+		if err := json.Unmarshal([]byte(c.field), &f); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if v, fits := f.value(c.answer); fits {
+			got = string(protocol.MustMarshal(v))
+		}
+		if got != c.want {
+			t.Errorf("%s: %q became %s, want %s", c.field, c.answer, got, c.want)
+		}
 	}
 }

@@ -206,7 +206,11 @@ func (d *double) take(m wire) {
 				d.say("x")
 			}
 		}
-		d.write(object{"id": m.ID, "result": object{"sessionId": d.session, "configOptions": d.options()}})
+		opened := object{"sessionId": d.session, "configOptions": d.options()}
+		if d.is("modes") { // and no option for them
+			opened["modes"] = object{"currentModeId": d.set["mode"], "availableModes": []any{object{"id": "ask", "name": "Ask"}, object{"id": "edit", "name": "Edit"}}}
+		}
+		d.write(object{"id": m.ID, "result": opened})
 		if d.is("unread") { // reads nothing more
 			time.Sleep(time.Hour)
 		}
@@ -255,6 +259,13 @@ func (d *double) take(m wire) {
 			d.say("set ")
 		}
 		d.write(object{"id": m.ID, "result": object{"configOptions": d.options()}})
+	case "session/set_mode":
+		var p struct{ ModeID string }
+		_ = json.Unmarshal(m.Params, &p)
+		d.mu.Lock()
+		d.set["mode"] = p.ModeID
+		d.mu.Unlock()
+		d.write(object{"id": m.ID, "result": object{}})
 	case "_rind/session/steer":
 		var p struct {
 			Prompt []struct{ Text string } `json:"prompt"`
@@ -433,6 +444,32 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			_ = json.Unmarshal(raw, &t)
 			d.ask("terminal/wait_for_exit", object{"sessionId": d.session, "terminalId": t.ID})
 			d.say(string(d.ask("terminal/output", object{"sessionId": d.session, "terminalId": t.ID})))
+		case "withdraw": // asks for consent and to write a file, and takes both back
+			r := d.begin("session/request_permission", object{
+				"sessionId": d.session, "toolCall": object{"toolCallId": "p1", "title": "Run it", "kind": "execute"},
+				"options": []any{object{"optionId": "yes", "name": "Do it", "kind": "allow_once"}},
+			})
+			w := d.begin("fs/write_text_file", object{"sessionId": d.session, "path": arg, "content": "x"})
+			for end := os.Getenv("HOME") + "/asked"; ; time.Sleep(5 * time.Millisecond) {
+				if _, err := os.Stat(end); err == nil {
+					break
+				}
+			}
+			d.write(object{"method": "$/cancel_request", "params": object{"requestId": fmt.Sprint("d", d.last-1)}})
+			d.write(object{"method": "$/cancel_request", "params": object{"requestId": fmt.Sprint("d", d.last)}})
+			d.say(string(<-r) + string(<-w))
+		case "used": // says what it used with its answer
+			d.write(object{"id": id, "result": object{"stopReason": "end_turn", "usage": object{"inputTokens": 10, "outputTokens": 3, "totalTokens": 13}}})
+			return
+		case "aside": // says how things stand behind its answer
+			d.end(id, "end_turn")
+			d.set["effort"] = "high"
+			d.update(object{"sessionUpdate": "config_option_update", "configOptions": d.options()})
+			d.update(object{"sessionUpdate": "available_commands_update", "availableCommands": []any{}})
+			d.update(object{"sessionUpdate": "session_info_update", "title": "Named"})
+			d.update(object{"sessionUpdate": "notice", "severity": "warning", "title": "Mind this"})
+			d.update(object{"sessionUpdate": "usage_update", "used": 1, "size": 2})
+			return
 		case "absent": // a command that is not there
 			d.say(string(d.ask("terminal/create", object{"sessionId": d.session, "command": arg, "args": []any{"x"}})))
 		case "output": // "limit:line", the line escaped: what is kept of a command's output

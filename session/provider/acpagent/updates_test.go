@@ -20,9 +20,11 @@ func TestEveryUpdateOfAnAgentIsRecordedAsTheContractSays(t *testing.T) {
 		{"a call that runs and ends", `update={"sessionUpdate":"tool_call","toolCallId":"1","title":"T","status":"in_progress"} update={"sessionUpdate":"tool_call_update","toolCallId":"1","status":"completed"}`, "tool_requested tool_call_started tool_result"},
 		{"an update without a call", `update={"sessionUpdate":"tool_call_update","toolCallId":"1","status":"failed"}`, "tool_requested tool_result"},
 		{"a diff", `update={"sessionUpdate":"tool_call","toolCallId":"1","title":"T","status":"completed","content":[{"type":"diff","path":"/w/a","oldText":"a","newText":"b"}]}`, "tool_requested tool_call_started file_change tool_result"},
+		{"a call that shows more", `update={"sessionUpdate":"tool_call","toolCallId":"1","title":"T","status":"in_progress"} update={"sessionUpdate":"tool_call_update","toolCallId":"1","content":[{"type":"content","content":{"type":"text","text":"x"}}]}`, "tool_requested tool_call_started tool_progress tool_result"},
 		{"what comes behind a result", `tool update={"sessionUpdate":"tool_call_update","toolCallId":"c1","rawOutput":{"a":1}}`, "tool_requested tool_call_started file_change tool_result provider.event"},
 		{"a plan", `update={"sessionUpdate":"plan","entries":[{"content":"one","priority":"high","status":"pending"}]}`, "plan_updated"},
 		{"usage", `update={"sessionUpdate":"usage_update","used":5,"size":10}`, "token_stats_updated"},
+		{"usage of an answer", "used", "token_stats_updated"},
 		{"usage that cannot be read", `update={"sessionUpdate":"usage_update","used":5,"size":0}`, "provider.event"},
 		{"an echo of the prompt", `update={"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"echo"}}`, ""},
 		{"words of somebody else", `update={"sessionUpdate":"user_message_chunk","content":{"type":"text","text":"\u0065lsewhere"}}`, "provider.event"},
@@ -149,5 +151,21 @@ func TestTheCostAnAgentTellsIsThatOfItsSessionAndCountedOnce(t *testing.T) {
 		}
 		total(h, s, 1)
 		h.close()
+	}
+}
+
+// What an agent says of its session behind its answer is kept, and opens no turn.
+func TestHowThingsStandIsKeptAlsoWhereNoTurnRuns(t *testing.T) {
+	h := open(t, memory.New(), "options")
+	s := h.draft("edit")
+	h.prompt(s, "aside")
+	const want = "turn_completed session_settings_changed commands_changed session_renamed notice provider.event"
+	h.until(s, want, func(*session.View) bool { return strings.HasSuffix(h.kinds(s.ID), want) })
+}
+
+func TestAnAgentThatHasModesAndNoOptionForThemIsSetToTheModeOfTheSession(t *testing.T) {
+	h := open(t, memory.New(), "modes")
+	if o := h.prompt(h.draft("ask"), "settings"); !strings.Contains(o.Answer, "mode:ask") {
+		t.Errorf("%s", o.Answer)
 	}
 }

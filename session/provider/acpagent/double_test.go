@@ -315,6 +315,15 @@ func (d *double) end(id json.RawMessage, reason string) {
 	d.write(object{"id": id, "result": object{"stopReason": reason}})
 }
 
+// awaitFile waits for a file that the test makes.
+func (d *double) awaitFile(name string) {
+	for at := os.Getenv("HOME") + "/" + name; ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(at); err == nil {
+			return
+		}
+	}
+}
+
 // prompt does what the words say; every word is one deed.
 func (d *double) prompt(id json.RawMessage, text, first string) {
 	d.mu.Lock()
@@ -450,11 +459,7 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 				"options": []any{object{"optionId": "yes", "name": "Do it", "kind": "allow_once"}},
 			})
 			w := d.begin("fs/write_text_file", object{"sessionId": d.session, "path": arg, "content": "x"})
-			for end := os.Getenv("HOME") + "/asked"; ; time.Sleep(5 * time.Millisecond) {
-				if _, err := os.Stat(end); err == nil {
-					break
-				}
-			}
+			d.awaitFile("asked")
 			d.write(object{"method": "$/cancel_request", "params": object{"requestId": fmt.Sprint("d", d.last-1)}})
 			d.write(object{"method": "$/cancel_request", "params": object{"requestId": fmt.Sprint("d", d.last)}})
 			d.say(string(<-r) + string(<-w))
@@ -463,6 +468,7 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			return
 		case "aside": // says how things stand behind its answer
 			d.end(id, "end_turn")
+			d.awaitFile("over")
 			d.set["effort"] = "high"
 			d.update(object{"sessionUpdate": "config_option_update", "configOptions": d.options()})
 			d.update(object{"sessionUpdate": "available_commands_update", "availableCommands": []any{}})

@@ -198,7 +198,7 @@ func TestACancelOfWhatAnAgentSaysAfterItsAnswerOpensNoFurtherTurn(t *testing.T) 
 	h.until(s, "end of it", func(v *session.View) bool { return v.Serial == nil })
 	put(t, filepath.Join(h.dir, "enough"), "")
 	h.until(s, "silence", func(*session.View) bool { _, err := os.Stat(filepath.Join(h.dir, "silent")); return err == nil })
-	if o := h.prompt(s, "hello"); o.Answer != "Hello there." { // and what came before this was read before it
+	if o := h.prompt(s, "hello"); !strings.HasSuffix(o.Answer, "Hello there.") { // all of it was read by now, the last of it maybe in this turn
 		t.Errorf("%+v", o)
 	}
 	if starts := find[*protocol.TurnStarted](h, s.ID); len(starts) != 3 {

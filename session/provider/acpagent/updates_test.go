@@ -1,6 +1,7 @@
 package acpagent
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -159,6 +160,7 @@ func TestHowThingsStandIsKeptAlsoWhereNoTurnRuns(t *testing.T) {
 	h := open(t, memory.New(), "options")
 	s := h.draft("edit")
 	h.prompt(s, "aside")
+	put(t, filepath.Join(h.dir, "over"), "")
 	const want = "turn_completed session_settings_changed commands_changed session_renamed notice provider.event"
 	h.until(s, want, func(*session.View) bool { return strings.HasSuffix(h.kinds(s.ID), want) })
 }

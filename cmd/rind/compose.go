@@ -73,7 +73,8 @@ func (rt *process) build(std *streams, c *common, o composition) error {
 	home, _ := rt.env("HOME")
 	rt.kept = images.New(rt.outputs, images.Options{})
 	rt.guide = guide.New(guide.Config{DataRoot: rt.root, Home: home, Trusted: rt.trusts, Unattended: o.unattended})
-	policy := consent.New(consent.Config{Rules: rt.store, Home: home, DataRoot: rt.root, Temp: os.TempDir()})
+	path, _ := rt.env("PATH")
+	policy := consent.New(consent.Config{Rules: rt.store, Home: home, DataRoot: rt.root, Temp: os.TempDir(), Path: path})
 	rt.policy, rt.secret = policy, policy.Secret
 	rt.keepChildren()
 

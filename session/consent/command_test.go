@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rind-dev/rind/session/consent"
 )
 
 // same marks a command whose rule is its own text.
@@ -503,6 +505,29 @@ func TestGitInARepositoryOfAnotherNameAsks(t *testing.T) {
 	for _, command := range []string{"git status", "git -C src status", "git log -- bare"} {
 		if v := p.run("ask", command); !v.Reads {
 			t.Errorf("%s is %s", command, short(v))
+		}
+	}
+}
+
+func TestAReaderThatLiesInTheWorkspaceAsks(t *testing.T) {
+	p := newPlace(t)
+	bin, venv := filepath.Join(p.root, "bin"), filepath.Join(p.root, "venv")
+	for _, name := range []string{filepath.Join(bin, "rg"), filepath.Join(p.root, "src", "jq"), filepath.Join(p.outside, "fd")} {
+		_ = os.MkdirAll(filepath.Dir(name), 0o700)
+		if err := os.WriteFile(name, []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = os.MkdirAll(venv, 0o700)
+	if err := os.Symlink(filepath.Join(p.outside, "fd"), filepath.Join(venv, "fd")); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	p.policy = consent.New(consent.Config{Path: strings.Join([]string{venv, bin, p.outside, "."}, string(filepath.ListSeparator))})
+	for command, want := range map[string]string{
+		"rg main src": "ask", "timeout 5 rg main src": "ask", "ls | rg main": "ask", "cd src && jq . ../data.json": "ask", "jq . data.json": "reads", "fd main": "reads", "ls": "reads", "/usr/bin/rg main src": "reads", "[ -f rg ]": "reads",
+	} {
+		if v := p.run("ask", command); short(v) != want {
+			t.Errorf("%s is %s, want %s", command, short(v), want)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Config struct {
 	Home     string           // the user's home: what ~ and $HOME name
 	DataRoot string           // rind's own data folder; it holds keys, so all of it is secret
 	Temp     string           // what $TMPDIR names; not inside the roots
+	Path     string           // $PATH of commands: a program it finds in the workspace may be anybody's
 	Now      func() time.Time // default time.Now
 }
 

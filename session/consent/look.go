@@ -48,13 +48,15 @@ func (l *look) step(p *step) seen {
 	}
 	name, isReader := readerName(p.argv)
 	row := readers[name]
+	out.lost = isReader && name == p.argv[0].text && l.planted(name, p.dirs)
 	if name == "git" && isReader {
 		out.join(l.git(p))
 		return out
 	}
 	if name == "timeout" || name == "nice" {
 		if inner, _ := unwrap(p.argv); len(inner) > 0 {
-			return l.step(&step{argv: inner, dirs: p.dirs})
+			out.join(l.step(&step{argv: inner, dirs: p.dirs}))
+			return out
 		}
 	}
 	if head := p.argv[0].text; strings.Contains(head, "/") && !isReader {
@@ -101,6 +103,32 @@ func (l *look) step(p *step) seen {
 		out.join(l.search(name, p.argv[1:], p.dirs))
 	}
 	return out
+}
+
+// builtins are readers that a shell has itself.
+var builtins = strings.Fields("[ [[ test echo printf pwd cd true false : exit break continue set type command")
+
+// planted tells whether a program is found in the workspace, where it may have been written a moment ago. A link that leads out of it is no
+// such program.
+func (l *look) planted(name string, dirs []string) bool {
+	if l.p.cfg.Path == "" || slices.Contains(builtins, name) {
+		return false
+	}
+	for _, in := range filepath.SplitList(l.p.cfg.Path) {
+		if filepath.IsAbs(in) {
+			if at := in + "/" + name; exists(at) {
+				_, err := l.open.Resolve(at)
+				return err == nil
+			}
+			continue
+		}
+		for _, d := range dirs { // "" and "." too
+			if d == elsewhere || exists(d+"/"+in+"/"+name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // options looks at the words of a call whose flags are known: its operands but the text among them, and what flags name.

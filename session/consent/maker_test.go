@@ -100,6 +100,24 @@ var (
 	}
 )
 
+// worse are words with which a program does more than reading, as they would get by unseen.
+var worse = map[string][]string{
+	"sort":   {"-onew", "-o new", "-ronew", "--output=new", "--outp new", "-k 1 -o new", "-t -- -o new", "--random-source -- -onew", "-k1 -- a.txt -onew", "-S 1 --compress-program=./x", "--files0-from=list", "-T new"},
+	"find":   {"-delete", "-exec touch new \\;", "-exec touch new {} +", "-exec cat {} +", "hold -exec cat {} +", "hold -type f -exec cat {} \\;", "-name '*' -exec cat {} +", "! -name x -exec cat {} +", "-name x -o -exec cat {} +", "-name '[.]e*' -exec cat {} +", "links -exec cat {} +", "links -type l -exec cat {} +", "-exec grep -r c4 {} +", "-exec sort -onew {} +", "-exec sed -n '1w new' {} +", "-exec uniq a.txt {} \\;", "-exec xxd {} new \\;", "-fprint new", "-fls new", "-fprintf new %p", "-okdir touch new \\;", "-name '*.txt' , -exec cat {} +", "\\( -name x -o -name '*.pem' \\) -exec cat {} +", "-exec cat {} + -name x", "-exec ls {} +", "-prune -o -exec cat {} \\;"},
+	"grep":   {"-r c4 hold", "-d recurse c4 hold", "-drecurse c4 hold", "--dir=rec c4 hold", "-ec4 hold/.env", "-nec4 hold/.env", "-ne c4 hold/.env", "-r --include '*' c4 hold", "-r --include='[!x]*' c4 hold", "-r --exclude=.env --include='*' c4 hold", "-r -e c4 -e --include=zz hold", "-R c4 links", "-f list -r hold", "c4 -r hold", "-- c4 hold/.env", "c4 links/note"},
+	"sed":    {"-n '1w new' a.txt", "'s/a/b/w new' a.txt", "-i p a.txt", "-ni p a.txt", "-n -e 1p -e '1w new' a.txt", "'1e touch new' a.txt", "'s/b/touch new/e' a.txt", "-f list a.txt", "'$r hold/.env' a.txt", "-n '/[/]/w new' a.txt", "--expression='w new' a.txt", "p a.txt -e 'w new'", "-s -n p hold/.env", "'y/a/b/;w new' a.txt", "'1{p;w new\n}' a.txt", "'s,a,b,;w new' a.txt"},
+	"git":    {"--output=new", "--outp new", "--ext-diff", "-O./x", "-nO./x", "-e -- --open-files-in-pager=./x", "--no-index c4 hold", "--no-index /dev/null hold/.env", "--untracked c4 -- '*'", "--untracked c4 -- :/", "--contents hold/.env a.txt", "-D feature", "-m new", "-d v0", "-c new", "new HEAD", "expire --all", "delete HEAD@{0}", "user.email x", "--unset user.name", "clear", "drop", "pop", "prune", "--stdin < list", "--batch < list", "-f hold/.env", "--help", "--edit-description", "-a -m x", "--set-upstream-to=main", "update", "add x y", "rename a b"},
+	"jq":     {"-n env", "-n '$ENV'", "-n --rawfile x hold/.env '$x'", "--slurpfile x hold/.env -n '$x'", "-Rn 'input' hold/.env", "-f list", "-n '[..|env]'", "-R . hold/.env", "-n '\"hold/x\"|modulemeta'"},
+	"xxd":    {"-r a.txt new", "a.txt new", "a.txt -onew", "-r -p a.txt b.txt", "--r a.txt b.txt", "-l 4 a.txt new", "-c 4 -r a.txt b.txt"},
+	"uniq":   {"a.txt new", "a.txt -onew", "-c a.txt new", "-f 1 a.txt new", "-- a.txt new", "- new"},
+	"shuf":   {"-onew a.txt", "--outp=new a.txt", "-e a -o new", "-n 1 -o new a.txt"},
+	"date":   {"-s now", "-us now", "-d -- -snow", "--set=now", "01010101", "-r -r 01010101", "-f hold/.env"},
+	"diff":   {"a.txt hold", "-r hold src", "-r src links", "-x --no-dereference -r src links", "-N /dev/null hold/.env", "--to-file=hold/.env a.txt", "note links", "-l a.txt b.txt"},
+	"file":   {"-C -m a.txt", "-f list", "-p a.txt", "-z x.gz", "--uncompress-noreport x.gz", "-m hold/.env a.txt", "-c -m hold/.env a.txt"},
+	"printf": {"'%n' PATH", "-v PATH inpath", "-vPATH inpath", "-- '%n' PATH", "'%s%n' a PATH"}, "[[": {"PATH=1 -eq 1 ]]; ls", "1 -lt PATH=1 ]]; ls", "-v 'a[PATH=1]' ]]; ls", "'a[$(touch new)]' -eq 0 ]]", "-t PATH=1 ]]; ls"},
+	"strings": {"@list", "@@list", "-n 1 @list"}, "md5sum": {"-c list", "--check list"}, "tail": {"-f a.txt", "-F a.txt", "+1f a.txt", "-n 1 --follow a.txt"}, "wc": {"--files0-from=list", "--files=list"}, "tree": {"-onew", "-R -H . -L 1"}, "base64": {"-i hold/.env", "hold/.env"},
+}
+
 // command draws a command.
 func (m *maker) command(r *rapid.T) string {
 	var one func(deep int) string
@@ -109,7 +127,13 @@ func (m *maker) command(r *rapid.T) string {
 		for range rapid.IntRange(0, 4).Draw(r, "words") {
 			kind := rapid.IntRange(0, 9).Draw(r, "kind")
 			own := m.flags[program]
+			bad := worse[program]
+			if bad == nil && strings.HasPrefix(program, "git ") {
+				bad = worse["git"]
+			}
 			switch {
+			case kind == 0 && bad != nil:
+				parts = append(parts, rapid.SampledFrom(bad).Draw(r, "bad"))
 			case kind < 4:
 				parts = append(parts, rapid.SampledFrom(someWords).Draw(r, "word"))
 			case kind < 6:

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/rindv2"
 	"github.com/rind-dev/rind/session"
@@ -52,22 +53,11 @@ func (p *pausing) Read(ctx context.Context, id session.SessionID, after session.
 	return p.Store.Read(ctx, id, after, limit, v)
 }
 
-type only struct{ m session.Model }
-
-func (o only) Default() session.Selection {
-	return session.Selection{Provider: "p", Model: "m", Mode: "ask"}
-}
-
-func (o only) Select(context.Context, session.Selection) (session.Selected, error) {
-	return session.Selected{Model: o.m}, nil
-}
-func (only) List(context.Context, bool) ([]session.ModelInfo, string, error) { return nil, "", nil }
-
 // stored is a session of one finished turn, opened anew over a pausing store: nothing of it is in memory.
 func stored(t *testing.T) (*session.Sessions, *session.Session, *pausing) {
 	t.Helper()
 	back := memory.NewBacking()
-	models := only{script.Must(`[{"text": "one"}, {"call": {"id": "c", "name": "none", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "two"}]`)}
+	models := peers.Scripted{Script: script.Must(`[{"text": "one"}, {"call": {"id": "c", "name": "none", "arguments": {}}}, {"finish": "tool_calls"}, {"text": "two"}]`)}
 	loop, err := session.NewLoop(session.Loop{Models: models})
 	if err != nil {
 		t.Fatal(err)

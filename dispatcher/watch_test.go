@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
@@ -17,7 +18,7 @@ import (
 // told of the same page.
 func TestAWatchWhoseLastEventCannotBeMadeLosesNoneOfTheOthers(t *testing.T) {
 	store := &pausing{Store: memory.NewBacking().Open("i")}
-	models := only{script.Must(`[{"text": "one "}, {"text": "two"}]`)}
+	models := peers.Scripted{Script: script.Must(`[{"text": "one "}, {"text": "two"}]`)}
 	loop, err := session.NewLoop(session.Loop{Models: models})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/rind-dev/rind/dispatcher"
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
@@ -90,20 +91,6 @@ type chatRuntime struct {
 	mu      sync.Mutex
 }
 
-type chatModels struct{ *script.Script }
-
-func (chatModels) Default() session.Selection {
-	return session.Selection{Provider: "play", Model: "m-1", Mode: "ask"}
-}
-
-func (m chatModels) Select(_ context.Context, sel session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m.Script, Info: session.ModelInfo{Provider: "play", ID: sel.Model, Window: 1000}}, nil
-}
-
-func (chatModels) List(context.Context, bool) ([]session.ModelInfo, string, error) {
-	return []session.ModelInfo{{Provider: "play", ID: "m-1", Name: "First", API: "script"}}, "", nil
-}
-
 type chatTool struct {
 	name, kind string
 	run        func(ctx context.Context, p session.Progress) (session.ToolResult, error)
@@ -144,7 +131,7 @@ func (r *chatRuntime) tools() []session.Tool {
 func launchChat(t *testing.T, back *memory.Backing, instance, text string, unattended bool, id session.SessionID) *chatRuntime {
 	t.Helper()
 	r := &chatRuntime{store: back.Open(instance)}
-	models := chatModels{script.Must(text)}
+	models := peers.Scripted{Script: script.Must(text), Listed: []session.ModelInfo{{Provider: "play", ID: "m-1", Name: "First", API: "script"}}}
 	loop, err := session.NewLoop(session.Loop{
 		Models: models, Tools: r.tools(), Unattended: unattended,
 		Pause: func(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) },

@@ -97,7 +97,7 @@ var rooms = []room{
 		path: "internal/testkit", ours: append([]string{"protocol/*", "session/*", "dispatcher"}, ground...),
 		third: append([]string{"github.com/sourcegraph/jsonrpc2"}, doubles...), processes: true, serves: true, testOnly: true,
 	},
-	{ // what the tests of all connections have in common
+	{ // what the tests of connections and of whole turns have in common
 		path: "internal/peers", ours: []string{"protocol", "session", "session/provider/*", "session/store/*", "internal/testkit"}, third: doubles, testOnly: true,
 	},
 	{path: "internal/archtest", processes: true, testOnly: true},

@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -14,11 +15,12 @@ import (
 type Scripted struct {
 	*script.Script
 	Listed []session.ModelInfo
+	Mode   string // of new sessions; "" is ask
 }
 
 // Default implements session.Models.
-func (Scripted) Default() session.Selection {
-	return session.Selection{Provider: "play", Model: "m-1", Mode: "ask"}
+func (m Scripted) Default() session.Selection {
+	return session.Selection{Provider: "play", Model: "m-1", Mode: cmp.Or(m.Mode, "ask")}
 }
 
 // Select implements session.Models.

@@ -1,4 +1,4 @@
-// Package peers is what the tests of connections have in common, whatever their dialect: processes of a runtime over a store in memory, what
+// Package peers is what the tests of connections and of whole turns have in common, whatever the dialect: processes of a runtime over a store in memory, what
 // their model and their tools do, the client's end of a connection, and the playing of transcripts. For tests only.
 //
 // Goroutines: two for each Wire, which end with its connection; End and HangUp wait for them.
@@ -58,7 +58,7 @@ func (w *World) Launch(t T, instance string, play *script.Script, s Setting) *Pr
 	p := &Process{T: t, Play: play, Store: w.Open(instance)}
 	models := s.Models
 	if models == nil {
-		models = Scripted{play, s.Listed}
+		models = Scripted{Script: play, Listed: s.Listed}
 	}
 	parts := s.Loop(p)
 	parts.Models = models
@@ -85,6 +85,30 @@ func (p *Process) End() {
 		p.T.Errorf("end of the process: %v", err)
 	}
 	_ = p.Store.Close()
+}
+
+// Turn lets the model answer one prompt in a new session of a workspace, and returns what the log then holds.
+func (p *Process) Turn(workspace string) []protocol.Body {
+	p.T.Helper()
+	s, err := p.All.Draft(context.Background(), session.DraftOptions{Workspace: workspace})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	defer s.Close()
+	done := make(chan error, 1)
+	s.Prompt(session.PromptRequest{Input: "go"}, func(_ session.Outcome, err error) { done <- err })
+	if err := <-done; err != nil {
+		p.T.Fatal(err)
+	}
+	var bodies []protocol.Body
+	for _, e := range p.Entries(string(s.ID)) {
+		b, err := protocol.Decode(&e)
+		if err != nil {
+			p.T.Fatal(err)
+		}
+		bodies = append(bodies, b)
+	}
+	return bodies
 }
 
 // Entries reads the whole log of a session.

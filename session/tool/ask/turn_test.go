@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
@@ -14,28 +15,15 @@ import (
 	"github.com/rind-dev/rind/session/tool/ask"
 )
 
-// scripted is the one model there is.
-type scripted struct{ *script.Script }
-
-func (scripted) Default() session.Selection {
-	return session.Selection{Provider: "script", Model: "m", Mode: "ask"}
-}
-
-func (m scripted) Select(context.Context, session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m, Info: session.ModelInfo{Provider: "script", ID: "m"}}, nil
-}
-
-func (scripted) List(context.Context, bool) ([]session.ModelInfo, string, error) { return nil, "", nil }
-
 // open is one process on store.
 func open(t *testing.T, store *memory.Store, text string) *session.Sessions {
 	t.Helper()
-	s := script.Must(text)
-	loop, err := session.NewLoop(session.Loop{Models: scripted{s}, Tools: []session.Tool{ask.UserQuestion()}})
+	models := peers.Scripted{Script: script.Must(text)}
+	loop, err := session.NewLoop(session.Loop{Models: models, Tools: []session.Tool{ask.UserQuestion()}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return session.NewSessions(session.Config{Store: store, Agent: loop, Models: scripted{s}, Now: time.Now})
+	return session.NewSessions(session.Config{Store: store, Agent: loop, Models: models, Now: time.Now})
 }
 
 func shutdown(t *testing.T, all *session.Sessions) {

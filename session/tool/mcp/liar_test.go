@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
-	"github.com/rind-dev/rind/session/store/memory"
 )
 
 // TestWhatALyingServerAnswersCostsItsOwnCallAtMost holds each answer against what a call may end with, and then asks the server for one more.
@@ -75,47 +75,19 @@ func TestACallEndsHoweverMuchProgressIsTold(t *testing.T) {
 // worked lets a model make calls in one turn and returns how they ended, by call, and the events of the turn.
 func worked(t *testing.T, play string, more func(context.Context, *session.Turn) []session.Tool) (results map[string]*protocol.ToolResult, outputs string) {
 	t.Helper()
-	model := scripted{script.Must(play)}
 	outputs = t.TempDir()
-	loop, err := session.NewLoop(session.Loop{
-		Models: model, Unattended: true, Policy: allowAll{}, More: more, Outputs: func(session.SessionID) string { return outputs },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := memory.New()
-	defer store.Close()
-	all := session.NewSessions(session.Config{Store: store, Agent: loop, Models: model, Now: time.Now})
-	s, err := all.Draft(t.Context(), session.DraftOptions{Workspace: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := make(chan error, 1)
-	s.Prompt(session.PromptRequest{Input: "go"}, func(_ session.Outcome, err error) { done <- err })
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	entries, err := store.Read(t.Context(), s.ID, 0, 1<<20, protocol.ViewAll)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := peers.NewWorld().Launch(t, "p", script.Must(play), peers.Setting{Loop: func(*peers.Process) session.Loop {
+		return session.Loop{Unattended: true, Policy: allowAll{}, More: more, Outputs: func(session.SessionID) string { return outputs }}
+	}})
+	defer p.End()
 	results = map[string]*protocol.ToolResult{}
-	for i := range entries {
-		b, err := protocol.Decode(&entries[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, b := range p.Turn(t.TempDir()) {
 		switch b := b.(type) {
 		case *protocol.ToolResult:
 			results[b.ToolCallID] = b
 		case *protocol.Notice:
 			results["notice"] = &protocol.ToolResult{Result: b.Severity + " " + b.Title}
 		}
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	if err := all.Shutdown(ctx); err != nil {
-		t.Error(err)
 	}
 	return results, outputs
 }

@@ -1,31 +1,16 @@
 package plan_test
 
 import (
-	"context"
 	"encoding/json"
 	"testing"
 	"testing/synctest"
-	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/provider/script"
-	"github.com/rind-dev/rind/session/store/memory"
 	"github.com/rind-dev/rind/session/tool/plan"
 )
-
-// scripted is the one model there is.
-type scripted struct{ *script.Script }
-
-func (scripted) Default() session.Selection {
-	return session.Selection{Provider: "script", Model: "m", Mode: "ask"}
-}
-
-func (m scripted) Select(context.Context, session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m, Info: session.ModelInfo{Provider: "script", ID: "m"}}, nil
-}
-
-func (scripted) List(context.Context, bool) ([]session.ModelInfo, string, error) { return nil, "", nil }
 
 // The session tells a plan before the tool runs, from the same arguments: what one takes for a plan the other has to, too.
 func TestAPlanIsToldExactlyWhenTheToolTakesIt(t *testing.T) {
@@ -45,32 +30,13 @@ func TestAPlanIsToldExactlyWhenTheToolTakesIt(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				call, _ := json.Marshal(map[string]any{"call": map[string]any{"id": "c1", "name": "update_plan", "arguments": json.RawMessage(args)}})
-				model := scripted{script.Must(`{"turns":[{"steps":[` + string(call) + `]},{"steps":[{"text":"Done."}]}]}`)}
-				loop, err := session.NewLoop(session.Loop{Models: model, Tools: []session.Tool{plan.UpdatePlan()}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				store := memory.New()
-				all := session.NewSessions(session.Config{Store: store, Agent: loop, Models: model, Now: time.Now})
-				s, err := all.Draft(t.Context(), session.DraftOptions{Workspace: t.TempDir()})
-				if err != nil {
-					t.Fatal(err)
-				}
-				done := make(chan error, 1)
-				s.Prompt(session.PromptRequest{Input: "go"}, func(_ session.Outcome, err error) { done <- err })
-				if err := <-done; err != nil {
-					t.Fatal(err)
-				}
-				entries, err := store.Read(t.Context(), s.ID, 0, 1<<20, protocol.ViewAll)
-				if err != nil {
-					t.Fatal(err)
-				}
+				play := script.Must(`{"turns":[{"steps":[` + string(call) + `]},{"steps":[{"text":"Done."}]}]}`)
+				p := peers.NewWorld().Launch(t, "p", play, peers.Setting{Loop: func(*peers.Process) session.Loop {
+					return session.Loop{Tools: []session.Tool{plan.UpdatePlan()}}
+				}})
+				defer p.End()
 				plans, status := 0, ""
-				for i := range entries {
-					b, err := protocol.Decode(&entries[i])
-					if err != nil {
-						t.Fatal(err)
-					}
+				for _, b := range p.Turn(t.TempDir()) {
 					switch b := b.(type) {
 					case *protocol.PlanUpdated:
 						plans++
@@ -81,12 +47,6 @@ func TestAPlanIsToldExactlyWhenTheToolTakesIt(t *testing.T) {
 				if (plans == 1) != told || (status == protocol.ToolCompleted) != told {
 					t.Errorf("%d plans are told, the call is %s", plans, status)
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-				defer cancel()
-				if err := all.Shutdown(ctx); err != nil {
-					t.Error(err)
-				}
-				_ = store.Close()
 			})
 		})
 	}

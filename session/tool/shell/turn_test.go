@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/peers"
 	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -19,19 +20,6 @@ import (
 	"github.com/rind-dev/rind/session/store/memory"
 	"github.com/rind-dev/rind/session/tool/shell"
 )
-
-// scripted is the one model there is.
-type scripted struct{ *script.Script }
-
-func (scripted) Default() session.Selection {
-	return session.Selection{Provider: "script", Model: "m", Mode: "full"}
-}
-
-func (m scripted) Select(context.Context, session.Selection) (session.Selected, error) {
-	return session.Selected{Model: m, Info: session.ModelInfo{Provider: "script", ID: "m"}}, nil
-}
-
-func (scripted) List(context.Context, bool) ([]session.ModelInfo, string, error) { return nil, "", nil }
 
 // anything is allowed.
 type anything struct{}
@@ -58,13 +46,13 @@ type talk struct {
 func (d *desk) talks(t *testing.T, a args) *talk {
 	t.Helper()
 	call := protocol.MustMarshal(map[string]any{"call": map[string]any{"id": "c1", "name": "bash", "arguments": a}})
-	model := scripted{script.Must(`{"turns":[{"steps":[` + string(call) + `]},{"steps":[{"text":"It runs."}]},{"steps":[{"text":"It has ended."}]}]}`)}
-	loop, err := session.NewLoop(session.Loop{Models: model, Tools: []session.Tool{shell.Bash(d.config)}, Policy: anything{}})
+	models := peers.Scripted{Mode: "full", Script: script.Must(`{"turns":[{"steps":[` + string(call) + `]},{"steps":[{"text":"It runs."}]},{"steps":[{"text":"It has ended."}]}]}`)}
+	loop, err := session.NewLoop(session.Loop{Models: models, Tools: []session.Tool{shell.Bash(d.config)}, Policy: anything{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	k := &talk{t: t, store: memory.New()}
-	k.all = session.NewSessions(session.Config{Store: k.store, Agent: loop, Models: model, Now: time.Now})
+	k.all = session.NewSessions(session.Config{Store: k.store, Agent: loop, Models: models, Now: time.Now})
 	t.Cleanup(func() {
 		k.shutdown()
 		_ = k.store.Close()

@@ -111,6 +111,11 @@ func readsEach(run []word) bool {
 	if !ok || !slices.Contains(each, name) || !reads(inner) {
 		return false
 	}
+	if name == "ls" && slices.ContainsFunc(inner[1:], func(w word) bool {
+		return strings.HasPrefix(w.text, "--") || strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "LR")
+	}) {
+		return false // it goes on from there
+	}
 	if flags := readers[name].flags; flags == grepFlags {
 		g := flags.read(inner[1:])
 		return !deepGrep(&g) && (g.has(flags.texts...) || len(g.operands) > 0 && g.operands[0].glob == "")

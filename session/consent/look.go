@@ -144,7 +144,7 @@ func (l *look) options(row reader, g given, p *step) seen {
 		}
 	}
 	for _, f := range g.flags {
-		if f.late || slices.Contains(row.flags.paths, f.name) {
+		if f.late && !row.flags.whole || slices.Contains(row.flags.paths, f.name) {
 			out.join(l.word(f.value, p.dirs, !row.names))
 		}
 	}

@@ -13,7 +13,7 @@ type options struct {
 	bare string // letters that take no value
 	take string // letters that do: the rest of the word, or the next one
 	long string // "name" takes no value, "name=" does, "name?" only behind "=", "name:" only so too but needs one, "name==" takes the next two words
-	// whole: long names are not shortened.
+	// whole: long names are not shortened, and flags are flags wherever they stand: the program has its own way to read them.
 	whole bool
 	// stops: what stands behind the first operand is another, whatever it looks like. So do all but GNU's programs.
 	stops bool

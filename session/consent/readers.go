@@ -277,9 +277,26 @@ func tests(args []word) bool {
 	return true
 }
 
-// testsWords is tests for [[, where "<" and ">" read and write when the shell is one that does not know it.
+// testsWords is tests for [[. A shell that does not know it, as the one that stands in where there is no bash, takes "<" and ">" in it for
+// redirections, "|" for a pipe, and what stands behind "&&" for a command.
 func testsWords(args []word) bool {
-	return tests(args) && !slices.ContainsFunc(args, func(w word) bool { return w.text == "<" || w.text == ">" })
+	for i, w := range args {
+		switch {
+		case w.text == "<" || w.text == ">":
+			return false
+		case w.text == "&&" || w.text == "||":
+			next := args[i+1:]
+			if len(next) > 1 && next[0].text == "!" {
+				next = next[1:]
+			}
+			if len(next) == 0 || !strings.HasPrefix(next[0].text, "-") {
+				return false
+			}
+		case strings.ContainsAny(w.text, "|&;"):
+			return false
+		}
+	}
+	return tests(args)
 }
 
 func dateFormats(args []word) bool {

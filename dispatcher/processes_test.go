@@ -115,6 +115,26 @@ func TestASessionThatAnotherProcessDeletedIsGoneHere(t *testing.T) {
 	}
 }
 
+// TestThatAnotherProcessDeletedASessionIsToldAtOnce: to all who follow it, without a request.
+func TestThatAnotherProcessDeletedASessionIsToldAtOnce(t *testing.T) {
+	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
+		owner, other, id := two(t, env)
+		defer owner.p.end()
+		defer other.p.end()
+		beside := other.p.connect(env)
+		beside.hello()
+		began := time.Now()
+		owner.call("session/new", `{}`)
+		owner.call("session/delete", `{"session_id":"`+id+`"}`)
+		for _, c := range []*client{other, beside} {
+			if l := c.event("session_discarded"); l.session != id || time.Since(began) > time.Second {
+				t.Errorf("after %s: %s", time.Since(began), l.raw)
+			}
+			c.refused("session/replay", `{}`, "SessionNotFound", "Session not found: "+id)
+		}
+	})
+}
+
 func TestApprovalAndQuestionAreAnsweredFromAnotherProcess(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
 		owner, other, id := two(t, env)

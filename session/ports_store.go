@@ -174,8 +174,8 @@ type Log interface {
 	Delete(ctx context.Context, id SessionID) error
 	// Prune applies the retention rules of the catalogue to turns that ended before t, and reports entries removed.
 	Prune(ctx context.Context, before time.Time) (int, error)
-	// Watch rings whenever another instance committed something: an id whose log or inbox may have grown. Ids may repeat and merge;
-	// none is lost. The channel is closed when ctx ends.
+	// Watch rings whenever another instance committed something: an id whose log or inbox may have grown, "" for sessions that were deleted.
+	// Ids may repeat and merge; none is lost. The channel is closed when ctx ends.
 	Watch(ctx context.Context) (<-chan SessionID, error)
 	// Usage sums samples per day, model and session since a time.
 	Usage(ctx context.Context, since time.Time) (UsageReport, error)

@@ -53,8 +53,10 @@ func (s *Session) follow() {
 				s.lease.lost() // another process has had it
 			}
 		}
-		if protocol.KindOf(err) == protocol.SessionNotFound && s.unprompted() == nil { // another process has deleted it
-			s.remove()
+		if protocol.KindOf(err) == protocol.SessionNotFound { // another process has deleted it
+			if s.unprompted() == nil { // else it is made anew with its first prompt
+				s.remove()
+			}
 			full, err = false, nil
 		}
 		if err != nil {

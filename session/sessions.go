@@ -362,7 +362,11 @@ func (ss *Sessions) watch() {
 		s.post(s.refresh)
 	}
 	for id := range bells {
-		if s := ss.known(id); s != nil {
+		if id == "" { // one that was deleted may be any of them
+			for _, s := range ss.opened() {
+				s.post(s.refresh)
+			}
+		} else if s := ss.known(id); s != nil {
 			s.post(s.refresh)
 		}
 	}

@@ -258,9 +258,19 @@ func replayCommand(std *streams) *cobra.Command {
 	return cmd
 }
 
+var errDeletedMeanwhile = &exit{exitFailed, "the session was deleted"}
+
 func replay(ctx context.Context, out io.Writer, s *session.Session, at session.Seq, follow bool) error {
 	ctx, stop := signalContext(ctx)
 	defer stop()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	ended := func() error { // by a signal, or because there is nothing to follow any more
+		if context.Cause(ctx) == errDeletedMeanwhile {
+			return errDeletedMeanwhile
+		}
+		return nil
+	}
 	wake := make(chan struct{}, 1)
 	var f *session.Follower
 	if err := s.InspectNow(ctx, func(v *session.View) {
@@ -270,7 +280,7 @@ func replay(ctx context.Context, out io.Writer, s *session.Session, at session.S
 			case wake <- struct{}{}:
 			default:
 			}
-		}, nil, stop)
+		}, nil, func() { end(errDeletedMeanwhile) })
 	}); err != nil {
 		return err
 	}
@@ -279,7 +289,7 @@ func replay(ctx context.Context, out io.Writer, s *session.Session, at session.S
 		page, head, err := s.Read(ctx, at, 256)
 		if err != nil {
 			if ctx.Err() != nil {
-				return nil
+				return ended()
 			}
 			return err
 		}
@@ -309,7 +319,7 @@ func replay(ctx context.Context, out io.Writer, s *session.Session, at session.S
 		select {
 		case <-wake:
 		case <-ctx.Done():
-			return nil
+			return ended()
 		}
 	}
 }

@@ -21,6 +21,7 @@ func (s *Store) Delete(_ context.Context, id session.SessionID) error {
 		return fmt.Errorf("session %s: %w", id, session.ErrBusy)
 	}
 	delete(s.b.sessions, id)
+	s.b.ring(s, "")
 	for t, rec := range s.b.turns {
 		if rec.session == id {
 			delete(s.b.turns, t)

@@ -38,6 +38,9 @@ func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 				return nothing{}, err
 			}
 		}
+		if err := w.exec("INSERT INTO meta (name, value) VALUES ('" + deletions + "', 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"); err != nil {
+			return nothing{}, err
+		}
 		w.forget()
 		return nothing{}, nil
 	})
@@ -56,6 +59,10 @@ func (s *Store) Delete(ctx context.Context, id session.SessionID) error {
 	}
 	return nil
 }
+
+// deletions is the name of the number of sessions that were deleted: it tells those who watch that one was. Versions that do not count are
+// noticed later, by who asks for the session.
+const deletions = "deletions"
 
 // goneMark begins the names of sessions that are deleted and have entries still. No other id begins so.
 const goneMark = "!"

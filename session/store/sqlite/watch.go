@@ -71,6 +71,7 @@ type watcher struct {
 	version int64 // of the file, when it last looked
 	touched int64 // newest place in the order of activity it saw
 	letter  int64 // newest letter it saw
+	deleted int64 // sessions that had been deleted
 	looked  bool
 	once    bool // the connection sees the file as it was when it was opened
 	began   bool // what is new now happened after the call of Watch
@@ -136,7 +137,8 @@ func (v *watcher) open(ctx context.Context) error {
 	return nil
 }
 
-// news lists the sessions touched, and those with a letter, since the last look. Before Watch has returned, only open letters are news.
+// news lists the sessions touched, and those with a letter, since the last look, and "" when one was deleted. Before Watch has returned, only
+// open letters are news.
 func (v *watcher) news() ([]session.SessionID, error) {
 	seen := map[string]bool{}
 	var ids []session.SessionID
@@ -158,6 +160,13 @@ func (v *watcher) news() ([]session.SessionID, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.touched, v.letter = touched, letter
+	var deleted int64
+	if err := v.conn.row("SELECT ifnull((SELECT value FROM meta WHERE name = '" + deletions + "'), 0)").Scan(&deleted); err != nil {
+		return nil, err
+	}
+	if v.began && deleted != v.deleted {
+		ids = append(ids, "")
+	}
+	v.touched, v.letter, v.deleted = touched, letter, deleted
 	return ids, nil
 }

@@ -66,6 +66,7 @@ func watchesDeletion(t *testing.T, open Opener) {
 	must(t, Append(a, last, note(6)))
 	expect(t, bells, "append", "last")
 	must(t, a.Delete(ctx, "last"))
+	expect(t, bells, "deletion", "")
 	must(t, Append(a, first, note(2)))
 	expect(t, bells, "append after the deletion", "first")
 }

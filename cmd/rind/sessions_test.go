@@ -104,3 +104,23 @@ func TestAnExportWritesAllThatCanBeReadAndNamesWhatCannot(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoFollowsASessionIsToldThatItWasDeleted, by another process.
+func TestWhoFollowsASessionIsToldThatItWasDeleted(t *testing.T) {
+	root, ws := playing(t, `{"turns":[{"steps":[{"text":"Hello."}]}]}`)
+	if r := rind(t, root, ws, nil, "prompt", "hello"); r.code != exitOK {
+		t.Fatalf("%+v", r)
+	}
+	var about struct{ ID string }
+	if err := json.Unmarshal([]byte(rind(t, root, ws, nil, "sessions", "list", "--json").out), &about); err != nil {
+		t.Fatal(err)
+	}
+	p := launched(t, root, ws, nil, "replay", "--follow", about.ID)
+	p.Until(acpPatience, func(line string) bool { return strings.Contains(line, "turn_completed") })
+	if r := rind(t, root, ws, nil, "sessions", "delete", about.ID); r.code != exitOK {
+		t.Fatalf("%+v", r)
+	}
+	if code := p.Wait(acpPatience); code != exitFailed || p.Stderr() != "rind: the session was deleted\n" {
+		t.Errorf("it ended with %d and says %q", code, p.Stderr())
+	}
+}

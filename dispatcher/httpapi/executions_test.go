@@ -108,16 +108,7 @@ func TestAnApprovalOfTheAgentIsAnsweredOnceAndTheToolRunsOnce(t *testing.T) {
 // N17: two executions of the agent in one conversation run one after the other; those of mock beside them.
 func TestTheSerialLaneIsAFIFOAndParallelOnesRunBesideIt(t *testing.T) {
 	hold := make(chan struct{})
-	blocked := func(ctx context.Context, yield func(session.Chunk, error) bool) {
-		select {
-		case <-hold:
-		case <-ctx.Done():
-			yield(session.Chunk{}, context.Cause(ctx))
-			return
-		}
-		saying("held")(ctx, yield)
-	}
-	p := serve(t, memory.New(), &model{replies: replies{blocked, saying("ok")}})
+	p := serve(t, memory.New(), &model{replies: replies{heldUntil(hold), saying("ok")}})
 	c := p.conversation()
 	first := p.start(c, "agent", "1", "")
 	p.until(first, "run.started")

@@ -61,6 +61,19 @@ func (m *model) Select(context.Context, session.Selection) (session.Selected, er
 
 func (m *model) List(context.Context, bool) ([]session.ModelInfo, string, error) { return nil, "", nil }
 
+// heldUntil says a word once hold is closed.
+func heldUntil(hold <-chan struct{}) func(context.Context, func(session.Chunk, error) bool) {
+	return func(ctx context.Context, yield func(session.Chunk, error) bool) {
+		select {
+		case <-hold:
+		case <-ctx.Done():
+			yield(session.Chunk{}, context.Cause(ctx))
+			return
+		}
+		saying("held")(ctx, yield)
+	}
+}
+
 func saying(texts ...string) func(context.Context, func(session.Chunk, error) bool) {
 	return func(_ context.Context, yield func(session.Chunk, error) bool) {
 		for _, t := range texts {

@@ -145,17 +145,8 @@ func TestAnExecutionThatWaitsForAPersonLetsAnotherOneRun(t *testing.T) {
 // N25 for the serial lane: two conversations, one place.
 func TestExecutionsOfTheAgentWaitForAPlaceToo(t *testing.T) {
 	hold := make(chan struct{})
-	blocked := func(ctx context.Context, yield func(session.Chunk, error) bool) {
-		select {
-		case <-hold:
-		case <-ctx.Done():
-			yield(session.Chunk{}, context.Cause(ctx))
-			return
-		}
-		saying("held")(ctx, yield)
-	}
 	h := newHeld()
-	p := serve(t, memory.New(), &model{replies: replies{blocked, saying("ok")}}, h.with(1))
+	p := serve(t, memory.New(), &model{replies: replies{heldUntil(hold), saying("ok")}}, h.with(1))
 	first := p.start(p.conversation(), "agent", "1", "")
 	p.until(first, "run.started")
 	c := p.conversation()

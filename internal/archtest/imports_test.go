@@ -39,13 +39,9 @@ func tree(root fs.FS) ([]file, error) {
 		if !strings.HasSuffix(base, ".go") || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
 			return nil
 		}
-		src, err := fs.ReadFile(root, name)
+		parsed, err := parse(root, name)
 		if err != nil {
 			return err
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
-		if err != nil {
-			return fmt.Errorf("parse %s: %w", name, err)
 		}
 		files = append(files, read(name, parsed))
 		return nil
@@ -185,4 +181,17 @@ func matches(dir string, patterns []string) bool {
 // under tells whether an import path is one of the modules or packages, lies below one, or is a later major version of one.
 func under(imp string, list []string) bool {
 	return slices.ContainsFunc(list, func(p string) bool { return imp == p || strings.HasPrefix(imp, p+"/") })
+}
+
+// parse reads a source file.
+func parse(root fs.FS, name string) (*ast.File, error) {
+	src, err := fs.ReadFile(root, name)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, fmt.Errorf("parse %s: %w", name, err)
+	}
+	return parsed, nil
 }

@@ -2,7 +2,6 @@ package archtest
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
@@ -236,11 +235,7 @@ func declaredTests(root fs.FS) (map[string][]string, error) {
 		case d.IsDir() || base != "suite.go" && !strings.HasSuffix(base, "_test.go"):
 			return nil
 		}
-		src, err := fs.ReadFile(root, name)
-		if err != nil {
-			return err
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+		parsed, err := parse(root, name)
 		if err != nil {
 			return err
 		}

@@ -18,11 +18,7 @@ func TestNothingIsCompiledAtTheStart(t *testing.T) {
 			if err != nil || d.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 				return err
 			}
-			src, err := fs.ReadFile(root, name)
-			if err != nil {
-				return err
-			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+			parsed, err := parse(root, name)
 			if err != nil {
 				return err
 			}

@@ -52,7 +52,7 @@ func TestTheProviderNamesItsFaultsInItsOwnWords(t *testing.T) {
 		"plain text":                {500, "upstream connect error", session.FaultServer, "500 Internal Server Error: upstream connect error"},
 		"a message of no words":     {400, `{"error":{"type":"invalid_request_error","message":""}}`, session.FaultRejected, "400 Bad Request"},
 	} {
-		e := faultOf(t, reply(t, providertest.JSON(test.status, test.body)))
+		e := providertest.ErrorOf(t, reply(t, providertest.JSON(test.status, test.body)))
 		if e.Fault != test.fault || e.Status != test.status || !strings.Contains(e.Message, test.says) {
 			t.Errorf("%s: %s, status %d, %q, want %s with %q", name, e.Fault, e.Status, e.Message, test.fault, test.says)
 		}
@@ -60,7 +60,7 @@ func TestTheProviderNamesItsFaultsInItsOwnWords(t *testing.T) {
 }
 
 func TestALimitThatComesBackByItselfIsARate(t *testing.T) {
-	e := faultOf(t, reply(t, providertest.JSON(429, `{"error":{"type":"rate_limit_error","message":"You have reached the usage limit of this minute."}}`).With("Retry-After-Ms", "1500")))
+	e := providertest.ErrorOf(t, reply(t, providertest.JSON(429, `{"error":{"type":"rate_limit_error","message":"You have reached the usage limit of this minute."}}`).With("Retry-After-Ms", "1500")))
 	if e.Fault != session.FaultRate || e.RetryAfter != 1500*time.Millisecond {
 		t.Errorf("%s after %v", e.Fault, e.RetryAfter)
 	}

@@ -87,18 +87,5 @@ func FuzzAnyStreamKeepsTheContract(f *testing.F) {
 func BenchmarkChunk(b *testing.B) {
 	event := "event: content_block_delta\ndata: " + delta("0", `{"type":"text_delta","text":" token"}`) + "\n\n"
 	m := answering(b, strings.Repeat(event, b.N)+wire.End(session.FinishStop, session.Usage{}), nil)
-	b.ReportAllocs()
-	b.ResetTimer()
-	n := 0
-	for chunk, err := range m.Generate(b.Context(), providertest.Hello()) {
-		if err != nil {
-			b.Fatal(err)
-		}
-		if chunk.Kind == session.ChunkText {
-			n++
-		}
-	}
-	if n != b.N {
-		b.Fatalf("%d chunks of %d", n, b.N)
-	}
+	providertest.MeasureChunks(b, m)
 }

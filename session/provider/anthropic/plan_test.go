@@ -88,7 +88,7 @@ func TestAnEffortAModelDoesNotKnowIsSaidBeforeAsking(t *testing.T) {
 	server := providertest.NewServer(t)
 	r := providertest.Hello()
 	r.Model, r.Effort = "claude-sonnet-4-5", "ultra"
-	e := faultOf(t, providertest.Collect(t.Context(), t, model(t, providertest.Endpoint{URL: server.URL()}), r))
+	e := providertest.ErrorOf(t, providertest.Collect(t.Context(), t, model(t, providertest.Endpoint{URL: server.URL()}), r))
 	if e.Fault != session.FaultRejected || !strings.Contains(e.Message, `"ultra"`) || !strings.Contains(e.Message, "low, medium, high") || len(server.Requests()) != 0 {
 		t.Errorf("%+v after %d requests", e, len(server.Requests()))
 	}

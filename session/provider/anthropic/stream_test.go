@@ -25,15 +25,6 @@ func reply(t testing.TB, r providertest.Reply) providertest.Answer {
 	return providertest.Collect(t.Context(), t, m, providertest.Hello())
 }
 
-func faultOf(t testing.TB, a providertest.Answer) session.ModelError {
-	t.Helper()
-	e, ok := a.Err.(*session.ModelError)
-	if !ok {
-		t.Fatalf("got text %q, finish %q, error %v, want a *session.ModelError", a.Text, a.Finish, a.Err)
-	}
-	return *e
-}
-
 // opaque is what an answer wants back, in its order.
 func opaque(a providertest.Answer) (out []string) {
 	for _, c := range a.Chunks {
@@ -118,7 +109,7 @@ func TestErrorsInsideAStreamKeepTheirKindAndWords(t *testing.T) {
 	} {
 		for _, before := range [][]string{nil, said} {
 			a := stream(t, with(before, `{"type":"error","error":{"type":"`+kind+`","message":"it broke"}}`)...)
-			if e := faultOf(t, a); e.Fault != fault || !strings.HasPrefix(e.Message, "it broke") || e.Status != 0 {
+			if e := providertest.ErrorOf(t, a); e.Fault != fault || !strings.HasPrefix(e.Message, "it broke") || e.Status != 0 {
 				t.Errorf("%s: %+v, want %s", kind, e, fault)
 			}
 		}
@@ -127,7 +118,7 @@ func TestErrorsInsideAStreamKeepTheirKindAndWords(t *testing.T) {
 		"by its name":    "event: error\ndata: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n",
 		"without a type": "data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"busy\"}}\n\n",
 	} {
-		if e := faultOf(t, reply(t, providertest.Stream(providertest.Send(event)))); e.Fault != session.FaultServer || e.Message != "busy" {
+		if e := providertest.ErrorOf(t, reply(t, providertest.Stream(providertest.Send(event)))); e.Fault != session.FaultServer || e.Message != "busy" {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
@@ -266,7 +257,7 @@ func TestPingsAloneKeepAStreamForALimitedTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	if e := faultOf(t, providertest.Collect(t.Context(), t, m, providertest.Hello())); e.Fault != session.FaultTimeout {
+	if e := providertest.ErrorOf(t, providertest.Collect(t.Context(), t, m, providertest.Hello())); e.Fault != session.FaultTimeout {
 		t.Errorf("fault %s", e.Fault)
 	}
 }

@@ -23,20 +23,7 @@ func BenchmarkChunk(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.ReportAllocs()
-			b.ResetTimer()
-			n := 0
-			for chunk, err := range m.Generate(b.Context(), providertest.Hello()) {
-				if err != nil {
-					b.Fatal(err)
-				}
-				if chunk.Kind == session.ChunkText {
-					n++
-				}
-			}
-			if n != b.N {
-				b.Fatalf("%d chunks of %d", n, b.N)
-			}
+			providertest.MeasureChunks(b, m)
 		})
 	}
 }

@@ -21,15 +21,6 @@ func chat(t testing.TB, r providertest.Reply) providertest.Answer {
 	return providertest.Collect(t.Context(), t, m, providertest.Hello())
 }
 
-func faultOf(t testing.TB, a providertest.Answer) session.ModelError {
-	t.Helper()
-	e, ok := a.Err.(*session.ModelError)
-	if !ok {
-		t.Fatalf("got text %q, finish %q, error %v, want a *session.ModelError", a.Text, a.Finish, a.Err)
-	}
-	return *e
-}
-
 func delta(d string) string { return `{"choices":[{"index":0,"delta":` + d + `}]}` }
 
 func finish(reason string) string {
@@ -146,7 +137,7 @@ func TestErrorsInsideA200AreTheProvidersOwn(t *testing.T) {
 		"login page":         {providertest.Body(200, "text/html", "<html>Log in</html>"), session.FaultBadReply, "text/html"},
 		"an empty answer":    {providertest.Body(200, "application/json", ""), session.FaultBadReply, "application/json"},
 	} {
-		e := faultOf(t, chat(t, test.reply))
+		e := providertest.ErrorOf(t, chat(t, test.reply))
 		if e.Fault != test.fault || !strings.Contains(e.Message, test.says) {
 			t.Errorf("%s: %s %q, want %s with %q", name, e.Fault, e.Message, test.fault, test.says)
 		}

@@ -47,7 +47,7 @@ func TestProvidersNameTheirFaultsInTheirOwnWords(t *testing.T) {
 		"request timeout":       {408, "", session.FaultTimeout, "408"},
 		"a message of no words": {400, `{"error":{"message":"","type":"invalid_request_error"}}`, session.FaultRejected, "400 Bad Request"},
 	} {
-		e := faultOf(t, chat(t, providertest.JSON(test.status, test.body)))
+		e := providertest.ErrorOf(t, chat(t, providertest.JSON(test.status, test.body)))
 		if e.Fault != test.fault || e.Status != test.status || !strings.Contains(e.Message, test.says) {
 			t.Errorf("%s: %s, status %d, %q, want %s with %q", name, e.Fault, e.Status, e.Message, test.fault, test.says)
 		}
@@ -55,7 +55,7 @@ func TestProvidersNameTheirFaultsInTheirOwnWords(t *testing.T) {
 }
 
 func TestAQuotaThatComesBackByItselfIsARate(t *testing.T) {
-	e := faultOf(t, chat(t, providertest.JSON(429, `{"error":{"message":"Quota exceeded for requests per minute"}}`).With("Retry-After-Ms", "1500")))
+	e := providertest.ErrorOf(t, chat(t, providertest.JSON(429, `{"error":{"message":"Quota exceeded for requests per minute"}}`).With("Retry-After-Ms", "1500")))
 	if e.Fault != session.FaultRate || e.RetryAfter != 1500*time.Millisecond {
 		t.Errorf("%s after %v", e.Fault, e.RetryAfter)
 	}

@@ -100,7 +100,7 @@ func TestTheEndOfAResponseDecidesWhetherItIsAnAnswer(t *testing.T) {
 		"no JSON":              {[]string{text, `{"type":`}, "", session.FaultCut, ""},
 	} {
 		a := responses(t, providertest.SSE(test.events...))
-		if a.Finish != test.finish || a.Fault() != test.fault || test.says != "" && !strings.Contains(faultOf(t, a).Message, test.says) {
+		if a.Finish != test.finish || a.Fault() != test.fault || test.says != "" && !strings.Contains(providertest.ErrorOf(t, a).Message, test.says) {
 			t.Errorf("%s: %q, %v", name, a.Finish, a.Err)
 		}
 	}

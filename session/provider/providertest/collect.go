@@ -32,6 +32,35 @@ func (a Answer) Fault() session.Fault {
 	return ""
 }
 
+// ErrorOf is the answer's error, which has to be a *session.ModelError.
+func ErrorOf(t testing.TB, a Answer) session.ModelError {
+	t.Helper()
+	e, ok := a.Err.(*session.ModelError)
+	if !ok {
+		t.Fatalf("got text %q, finish %q, error %v, want a *session.ModelError", a.Text, a.Finish, a.Err)
+	}
+	return *e
+}
+
+// MeasureChunks reads an answer of b.N chunks of text, which is what is measured.
+func MeasureChunks(b *testing.B, m session.Model) {
+	b.Helper()
+	b.ReportAllocs()
+	b.ResetTimer()
+	n := 0
+	for chunk, err := range m.Generate(b.Context(), Hello()) {
+		if err != nil {
+			b.Fatal(err)
+		}
+		if chunk.Kind == session.ChunkText {
+			n++
+		}
+	}
+	if n != b.N {
+		b.Fatalf("%d chunks of %d", n, b.N)
+	}
+}
+
 // patience is longer than any completion of a test takes: a model that does not end fails its test, not the whole run.
 const patience = 15 * time.Second
 

@@ -47,6 +47,7 @@ func (p *place) trap() {
 // maker makes commands up.
 type maker struct {
 	programs []string
+	worse    []string            // of them, those worse has words for
 	flags    map[string][]string // by program: what it says itself that it takes
 }
 
@@ -60,6 +61,9 @@ func newMaker(p *place) *maker {
 		m.programs = append(m.programs, "git "+sub)
 	}
 	for _, program := range m.programs {
+		if worse[strings.Fields(program)[0]] != nil {
+			m.worse = append(m.worse, program)
+		}
 		words := append(strings.Fields(program), "--help")
 		if words[0] == "git" {
 			words[2] = "-h"
@@ -123,14 +127,17 @@ func (m *maker) command(r *rapid.T) string {
 	var one func(deep int) string
 	one = func(deep int) string {
 		program := rapid.SampledFrom(m.programs).Draw(r, "program")
+		bad := worse[strings.Fields(program)[0]]
 		parts := []string{program}
-		for range rapid.IntRange(0, 4).Draw(r, "words") {
+		most := 4
+		if rapid.Bool().Draw(r, "worse") { // straight to it
+			program = rapid.SampledFrom(m.worse).Draw(r, "program")
+			bad = worse[strings.Fields(program)[0]]
+			parts, most = []string{program, rapid.SampledFrom(bad).Draw(r, "bad")}, 1
+		}
+		for range rapid.IntRange(0, most).Draw(r, "words") {
 			kind := rapid.IntRange(0, 9).Draw(r, "kind")
 			own := m.flags[program]
-			bad := worse[program]
-			if bad == nil && strings.HasPrefix(program, "git ") {
-				bad = worse["git"]
-			}
 			switch {
 			case kind == 0 && bad != nil:
 				parts = append(parts, rapid.SampledFrom(bad).Draw(r, "bad"))

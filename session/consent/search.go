@@ -191,7 +191,10 @@ func (s *search) prints(e fs.DirEntry) bool {
 // shows tells whether one of the globs may name a file or folder.
 func shows(globs []string, name string) bool {
 	return slices.ContainsFunc(globs, func(glob string) bool {
-		return slices.ContainsFunc(strings.Split(strings.ToLower(glob), "/"), func(part string) bool { return part != "" && globFits(part, strings.ToLower(name), true) })
+		all := alternatives(strings.ToLower(glob), mostBraces)
+		return len(all) >= mostBraces || slices.ContainsFunc(all, func(glob string) bool {
+			return slices.ContainsFunc(strings.Split(glob, "/"), func(part string) bool { return part != "" && globFits(part, strings.ToLower(name), true) })
+		})
 	})
 }
 
@@ -264,7 +267,7 @@ func globFits(pattern, name string, unclear bool) bool {
 // left out brings them back. What .gitignore leaves out counts as searched.
 func (s *search) rg(args []word) {
 	g := rgFlags.read(args)
-	s.deep, s.names, s.ignores = true, g.has("--files"), true
+	s.deep, s.names, s.ignores = true, g.has("--files", "--type-list"), true
 	s.follow = g.has("-L", "--follow")
 	s.folders = g.files(rgFlags)
 	unrestricted, kinds, known := 0, false, true

@@ -201,7 +201,7 @@ func (l *look) git(p *step) seen {
 // embedded tells whether git may take a folder, or one above, for a repository though that is not called .git: anybody may write down there what
 // it is to run.
 func embedded(dir string) bool {
-	for dir = filepath.Clean(dir); ; dir = filepath.Dir(dir) {
+	for dir = resolved(filepath.Clean(dir)); ; dir = filepath.Dir(dir) {
 		there := func(name string) bool { return exists(dir + "/" + name) }
 		if there("HEAD") && (there("objects") || there("commondir")) {
 			return true

@@ -28,7 +28,7 @@ type asks struct {
 
 // asked is one question on its way, or its answer, which the session cannot take yet.
 type asked struct {
-	id   string // of our call; "" once it is answered
+	id   string // of our call; "" once it is answered; read and written with mu of asks held
 	stop context.CancelFunc
 }
 
@@ -76,18 +76,21 @@ func (a *asks) resolved(buf []byte, action string) []byte {
 	a.mu.Lock()
 	q := a.open[action]
 	delete(a.open, action)
-	asking := q != nil && q.id != ""
-	if asking {
-		a.silent[q.id] = true
+	id := ""
+	if q != nil {
+		id = q.id // it may be answered from here on
+	}
+	if id != "" {
+		a.silent[id] = true
 	}
 	a.mu.Unlock()
 	if q != nil {
 		q.stop()
 	}
-	if !asking {
+	if id == "" {
 		return buf
 	}
-	return append(acp.AppendWithdrawal(buf, q.id), '\n')
+	return append(acp.AppendWithdrawal(buf, id), '\n')
 }
 
 // ask puts an action to the client: consent as a permission, a question as a form, or as a permission of its choices, or as a message.
@@ -121,15 +124,18 @@ func (c *Conn) ask(f *follow, a *acp.Ask) {
 	}
 	call.ID = c.asks.next()
 	before := c.asks.open[a.Action] // asked again: the dialog from before, or its answer, is void
-	dialog := before != nil && before.id != ""
-	if dialog {
-		c.asks.silent[before.id] = true
+	dialog := ""
+	if before != nil {
+		dialog = before.id
+	}
+	if dialog != "" {
+		c.asks.silent[dialog] = true
 	}
 	q := &asked{call.ID, stop}
 	c.asks.open[a.Action] = q
 	c.asks.mu.Unlock()
-	if dialog {
-		c.out.Line(append(acp.AppendWithdrawal(nil, before.id), '\n'), "")
+	if dialog != "" {
+		c.out.Line(append(acp.AppendWithdrawal(nil, dialog), '\n'), "")
 	}
 	if before != nil {
 		before.stop()

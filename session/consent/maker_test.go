@@ -22,7 +22,7 @@ func (p *place) trap() {
 	for name, text := range map[string]string{
 		"hold/.env": canary, "hold/key.pem": canary, "hold/plain.txt": "x\n", "hold/deep/.npmrc": canary, "../elsewhere/notes.txt": canary, "../elsewhere/deep/y.txt": canary,
 		"list": "hold/.env\n../elsewhere/notes.txt\nHEAD\n", "@list": "hold/.env\n", "x.gz": "\x1f\x8b", "bare/HEAD": "ref: refs/heads/main\n", "bare/objects/x": "", "bare/refs/x": "", "empty": "",
-		"bare/config":    "[core]\n\tbare = false\n\tworktree = ..\n\tfsmonitor = ../x\n\tpager = ../x\n[diff]\n\texternal = ../x\n[alias]\n\tst = !../x\n",
+		"bare/config":    "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = " + filepath.Join(p.root, "x") + "\n\tpager = ../x\n[diff]\n\texternal = ../x\n[alias]\n\tst = !../x\n",
 		".gitattributes": "*.txt diff=x filter=x\n",
 	} {
 		path := filepath.Join(p.root, name)

@@ -130,7 +130,7 @@ func TestALongSessionIsDeletedInStepsThatHoldNobodyUp(t *testing.T) {
 
 // TestADeletionCutOffInTheMiddleIsFinishedByTheNextProcess closes the store between two steps.
 func TestADeletionCutOffInTheMiddleIsFinishedByTheNextProcess(t *testing.T) {
-	defer sqlite.ShortenWaits(5*time.Second, 10*time.Millisecond)()
+	t.Cleanup(sqlite.ShortenWaits(5*time.Second, 10*time.Millisecond))
 	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
 	commits := -1
 	var s *sqlite.Store

@@ -182,7 +182,7 @@ func losses(wal []byte, flushed, end int) map[string][]byte {
 // The power fails behind an append that was acknowledged, or in the middle of the next one: whatever the disk made of what was not flushed, every fact
 // is there, and what is there of the rest is a beginning of it.
 func TestALossOfPowerTakesNoFactAndLeavesABeginning(t *testing.T) {
-	defer sqlite.ShortenWaits(5*time.Second, time.Hour)()
+	t.Cleanup(sqlite.ShortenWaits(5*time.Second, time.Hour))
 	p := newPowered(t)
 	cases := 0
 	lose := func(before onDisk) {
@@ -213,7 +213,7 @@ func TestALossOfPowerTakesNoFactAndLeavesABeginning(t *testing.T) {
 // The power fails while the log is moved into the file: pages of the file are new, old or torn, as the log is whole. Then it has been moved, and the
 // log is gone, or not yet.
 func TestALossOfPowerWhileTheLogIsMovedTakesNothing(t *testing.T) {
-	defer sqlite.ShortenWaits(5*time.Second, time.Hour)()
+	t.Cleanup(sqlite.ShortenWaits(5*time.Second, time.Hour))
 	p := newPowered(t)
 	for range 3 {
 		p.append(p.text(3))
@@ -243,7 +243,7 @@ func TestALossOfPowerWhileTheLogIsMovedTakesNothing(t *testing.T) {
 
 // A log that begins anew overwrites itself: behind its frames are those of before. The power fails in the first appends of the new one.
 func TestALossOfPowerInALogThatBeganAnewTakesNoFact(t *testing.T) {
-	defer sqlite.ShortenWaits(5*time.Second, time.Hour)()
+	t.Cleanup(sqlite.ShortenWaits(5*time.Second, time.Hour))
 	p := newPowered(t)
 	for first := p.generation(); p.generation() == first; {
 		if p.append(p.text(100)); len(p.now.wal) > 16<<20 {

@@ -198,7 +198,7 @@ func TestKillAtEveryPointKeepsWhatWasAcknowledgedAndTheLeaseIsTakenOver(t *testi
 }
 
 func TestAStoppedOwnerIsStillTheOwner(t *testing.T) {
-	defer sqlite.ShortenWaits(time.Second, time.Hour)()
+	t.Cleanup(sqlite.ShortenWaits(time.Second, time.Hour))
 	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
 	cmd, _ := start(t, path, "s", 20, "")
 	s := open(t, path)

@@ -69,7 +69,7 @@ func TestAWriterWaitsForAnotherProcessAndReadersDoNot(t *testing.T) {
 }
 
 func TestAFileThatStaysLockedGivesATypedErrorAndIsUsableAfterwards(t *testing.T) {
-	defer sqlite.ShortenWaits(100*time.Millisecond, time.Hour)()
+	t.Cleanup(sqlite.ShortenWaits(100*time.Millisecond, time.Hour))
 	path := filled(t)
 	s := open(t, path)
 	l, err := s.Acquire(t.Context(), "20260102_101112_0000000a")
@@ -167,7 +167,7 @@ func TestAFactIsFlushedAnIncrementIsNot(t *testing.T) {
 
 // TestTheWALStaysBoundedUnderReaders writes while readers page and one has stopped after its first page.
 func TestTheWALStaysBoundedUnderReaders(t *testing.T) {
-	defer sqlite.ShortenWaits(5*time.Second, 50*time.Millisecond)()
+	t.Cleanup(sqlite.ShortenWaits(5*time.Second, 50*time.Millisecond))
 	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
 	s := open(t, path)
 	l := storetest.Create(t, s, "s")

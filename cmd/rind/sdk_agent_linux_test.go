@@ -224,6 +224,9 @@ func TestAnAgentOfTheOfficialSDKIsHostedAndWhatItSaidIsKeptToTheCharacter(t *tes
 		t.Errorf("%s", answer.raw)
 	}
 	loaded := tale(t, again)[len(failed):]
+	if n := len(cut); len(loaded) == n+1 && loaded[n].kind == "agent_message_chunk" && len(loaded[n].text) <= 2048 { // that piece began a message
+		loaded = loaded[:n]
+	}
 	if len(loaded) != len(cut) {
 		t.Fatalf("loaded\n%s\ntold\n%s", show(loaded), show(cut))
 	}

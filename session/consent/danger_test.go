@@ -31,7 +31,7 @@ var blocked = []string{
 	`find . -exec sh -c 'rm -rf /' \;`, `find ~ -exec rm -r {} \;`, `ls && rm -rf /`, `ls || rm -rf /`, `ls; rm -rf /`, `ls | rm -rf /`, `(rm -rf /)`, `{ rm -rf /; }`, `f() { rm -rf /; }`, `while true; do rm -rf /; done`,
 	`if rm -rf /; then ls; fi`, `case x in x) rm -rf /;; esac`, `echo $(rm -rf /)`, `cat <(rm -rf /)`, `echo "$(rm -rf /)"`, `ls > $(rm -rf /)`, "ls <<EOF\n$(rm -rf /)\nEOF", `X=$(rm -rf /) ls`,
 	`X=$(rm -rf /)`, `export X=$(rm -rf /)`, `[[ $(rm -rf /) ]]`, `ls & rm -rf /`, `! rm -rf /`, "ls\nrm -rf /", `cd / && rm -rf *`, `cd /; rm -rf .`, `cd / && rm -rf ./*`, `cd ~ && rm -rf *`, `(cd /etc && rm -rf ../usr)`,
-	`coproc rm -rf /`, `echo ${X:-$(rm -rf /)}`, `a[$(rm -rf /)]=1`, `echo $(( $(rm -rf /) ))`, `mv / /dev/null`, `mv ~ /tmp/x`, `rsync -a --delete empty/ /`,
+	`coproc rm -rf /`, `coproc rm -rf / | cat`, `coproc rm -rf / | cat | tee x && ls`, `coproc X { rm -rf /; } | cat`, `echo ${X:-$(rm -rf /)}`, `a[$(rm -rf /)]=1`, `echo $(( $(rm -rf /) ))`, `mv / /dev/null`, `mv ~ /tmp/x`, `rsync -a --delete empty/ /`,
 	`mkfs /dev/sda1`, `mkfs.ext4 /dev/sda1`, `/sbin/mkfs.xfs -f x`, `sudo mkfs.ext4 /dev/nvme0n1`, `mke2fs x`, `wipefs -a /dev/sda`, `blkdiscard /dev/sda`, `dd if=/dev/zero of=/dev/sda`, `dd of=/dev/nvme0n1 bs=1M`,
 	`cd /dev && dd of=sda`, `cp x /dev/sda`, `cat x > /dev/sda`, `> /dev/sda`, `:> /dev/sda`, `echo x >> /dev/nvme0n1`, `echo x | tee /dev/sda`, `sudo tee /dev/mapper/root < x`, `shred /dev/sda`,
 	`echo b > /proc/sysrq-trigger`, `fdisk /dev/sda`, `parted /dev/sda mklabel gpt`, `sgdisk -Z /dev/sda`, `cryptsetup luksFormat x`, `diskutil eraseDisk JHFS+ x disk2`,

@@ -281,6 +281,7 @@ func (s *scanner) command(c syntax.Command, st state) (ok, after []string) {
 		}
 		return same()
 	case *syntax.CoprocClause:
+		unnamed(c)
 		st.exotic = true
 		s.emit(step{text: st.text(c), other: "background", dirs: st.dirs})
 		s.stmt(c.Stmt, st)
@@ -297,6 +298,23 @@ func (s *scanner) command(c syntax.Command, st state) (ok, after []string) {
 		s.substitutions(c, st)
 		s.emit(step{text: st.text(c), other: "arithmetic", dirs: st.dirs})
 		return same()
+	}
+}
+
+// unnamed gives a simple command behind coproc its first word back, which the parser takes for a name where a pipe follows: bash knows names of
+// compound commands only.
+func unnamed(c *syntax.CoprocClause) {
+	first := c.Stmt
+	for {
+		b, ok := first.Cmd.(*syntax.BinaryCmd)
+		if !ok {
+			break
+		}
+		first = b.X
+	}
+	if call, ok := first.Cmd.(*syntax.CallExpr); ok && c.Name != nil {
+		call.Args = append([]*syntax.Word{c.Name}, call.Args...)
+		c.Name = nil
 	}
 }
 

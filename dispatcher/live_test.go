@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rind-dev/rind/dispatcher"
 	"github.com/rind-dev/rind/internal/peers"
@@ -30,6 +31,7 @@ func TestALiveTurnShowsTheNewestThirtyThousandCharactersOfItsText(t *testing.T) 
 				c := p.connect(env)
 				id := c.hello()
 				c.send("session/prompt", `{"input":"x"}`)
+				time.Sleep(time.Second) // of the bubble: what was gathered is out
 				told := ""
 				for _, l := range c.settle() {
 					told += l.delta()

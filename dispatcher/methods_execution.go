@@ -263,6 +263,9 @@ func (k *call) events(q eventsAsked, claim *claim) error {
 			k.c.disclaim(claim)
 		}
 	}
+	if err == nil && w != nil {
+		w.expect(&part)
+	}
 	following := err == nil && k.Answer(func() { // before the follower, which tells what comes behind
 		res := rindv2.ExecutionPage{Events: part.Events, NextCursor: part.Cursor, Following: w != nil}
 		k.Out.Reply(protocol.Reply{ID: k.ID, Result: res})
@@ -272,11 +275,8 @@ func (k *call) events(q eventsAsked, claim *claim) error {
 	case !following: // or it was taken back meanwhile
 		w.Close()
 		k.c.disclaim(claim)
+		k.c.out.Ring() // what waited for it need not any more
 	default:
-		w.told = part.Cursor
-		if part.Seq > 0 {
-			w.At = part.Seq
-		}
 		w.follow()
 	}
 	return err

@@ -110,9 +110,17 @@ func (c *Conn) watch(run *executions.Run, k *claim) (*watch, error) {
 	return w, nil
 }
 
+// expect says what a watch is to tell: what comes behind part. From now on the answer to a prompt waits for what it tells of its turn.
+func (w *watch) expect(part *executions.Part) {
+	w.told = part.Cursor
+	if part.Seq > 0 {
+		w.At = part.Seq
+	}
+	w.c.claims.change(func(list []*watch) []*watch { return append(list, w) })
+}
+
 // follow lets a watch tell, unless a newer request has been read.
 func (w *watch) follow() {
-	w.c.claims.change(func(list []*watch) []*watch { return append(list, w) })
 	w.c.out.Follow(w.claim.key, w, nil)
 	if w.claim.over.Load() {
 		w.c.out.Unfollow(w.claim.key)

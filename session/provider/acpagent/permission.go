@@ -137,14 +137,9 @@ func byMode(mode, kind string, options []acp.HostPermOption) (option string, dec
 
 // refused is the option that refuses once, or the nearest to it; "" when none does.
 func refused(options []acp.HostPermOption) string {
-	found := ""
-	for _, o := range options {
-		switch {
-		case o.Kind == "reject_once":
-			return o.ID
-		case found == "" && strings.HasPrefix(o.Kind, "reject"):
-			found = o.ID
-		}
+	all := make([]protocol.Option, len(options))
+	for i, o := range options {
+		all[i] = protocol.Option{ID: o.ID, Label: o.Name, Kind: o.Kind}
 	}
-	return found
+	return protocol.Rejection(all)
 }

@@ -73,9 +73,7 @@ func (x *exchange) bytes(f File, info fs.FileInfo, media string) error {
 	if x.r.Method == http.MethodHead {
 		return nil
 	}
-	rc := http.NewResponseController(x.w)
-	for left := to - from; left > 0; {
-		_ = rc.SetWriteDeadline(time.Now().Add(x.s.cfg.Stall))
+	for left := to - from; left > 0; { // each piece is a write
 		n, err := io.CopyN(x.w, f, min(left, 256<<10))
 		if left -= n; err != nil {
 			panic(http.ErrAbortHandler) // the reader left, or the file became shorter: its end must not look like a good one

@@ -128,10 +128,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	rc := http.NewResponseController(w)
-	_ = rc.SetWriteDeadline(time.Time{}) // that of the answer before; an answer may wait long for what it tells
-	if r.ContentLength != 0 {            // also where it is refused: an answer goes out behind the body, or when that does not come in time
-		_ = rc.SetReadDeadline(time.Now().Add(s.cfg.Body))
+	if r.ContentLength != 0 { // also where it is refused: an answer goes out behind the body, or when that does not come in time
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.cfg.Body))
 	}
 	if err := x.serve(); err != nil {
 		x.fail(err)
@@ -204,7 +202,6 @@ func (x *exchange) write(status int, contentType string, body []byte) error {
 func (x *exchange) status(status int) {
 	x.done = true
 	x.s.traffic.count(x.name, status)
-	_ = http.NewResponseController(x.w).SetWriteDeadline(time.Now().Add(x.s.cfg.Stall))
 	x.w.WriteHeader(status)
 }
 

@@ -191,18 +191,14 @@ func (x *exchange) follow(run *executions.Run, s *session.Session, w *watch, fro
 	}
 }
 
-// writer gathers what is told next; each write has a bounded time.
+// writer gathers what is told next.
 type writer struct {
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	limit time.Duration
-	buf   []byte // nil while nothing is to be told
-	err   error
+	w   http.ResponseWriter
+	buf []byte // nil while nothing is to be told
+	err error
 }
 
-func (x *exchange) writer() *writer {
-	return &writer{w: x.w, rc: http.NewResponseController(x.w), limit: x.s.cfg.Stall}
-}
+func (x *exchange) writer() *writer { return &writer{w: x.w} }
 
 const writeAtOnce = 64 << 10
 
@@ -246,7 +242,6 @@ func (o *writer) ping() { o.append(": ping\n\n") }
 // write writes what was gathered and goes on in the same buffer.
 func (o *writer) write() error {
 	if o.err == nil && len(o.buf) > 0 {
-		_ = o.rc.SetWriteDeadline(time.Now().Add(o.limit))
 		_, o.err = o.w.Write(o.buf)
 	}
 	if o.buf = o.buf[:0]; cap(o.buf) > 2*writeAtOnce {
@@ -258,8 +253,7 @@ func (o *writer) write() error {
 // flush writes what was gathered and sees it off: nothing comes for a while.
 func (o *writer) flush() error {
 	if o.write() == nil {
-		_ = o.rc.SetWriteDeadline(time.Now().Add(o.limit))
-		o.err = o.rc.Flush()
+		o.err = http.NewResponseController(o.w).Flush()
 	}
 	o.release()
 	return o.err

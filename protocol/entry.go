@@ -85,29 +85,30 @@ const moreOpen = `{"v":1`
 func Encode(h Head, b Body) (Entry, error) {
 	e := Entry{Turn: h.Turn, Kind: b.Kind(), Time: h.Time}
 	info := e.Kind.Info()
+	x := encoders.Get().(*encoder)
+	defer x.release()
 	if info.Told != NotTold && b.told() {
-		ev := appendHead(make([]byte, 0, 256), info.Name, h)
-		var err error
-		if ev, err = appendFields(ev, b); err != nil {
+		x.head(info.Name, h)
+		if err := x.fields(b); err != nil {
 			return Entry{}, fmt.Errorf("encode event %s: %w", info.Name, err)
 		}
-		e.Event = ev
+		e.Event = x.take()
 	}
 	if m := b.more(); m != nil {
-		mo, err := appendFields([]byte(moreOpen), m)
-		if err != nil {
+		x.text = append(x.text, moreOpen...)
+		if err := x.fields(m); err != nil {
 			return Entry{}, fmt.Errorf("encode %s: %w", info.Name, err)
 		}
-		if len(mo) > len(moreOpen)+1 { // something beside the version
-			e.More = mo
+		if len(x.text) > len(moreOpen)+1 { // something beside the version
+			e.More = x.take()
 		}
 	}
 	return e, nil
 }
 
-// appendHead writes the opening of an event object, without its closing brace.
-func appendHead(dst []byte, name string, h Head) []byte {
-	dst = append(dst, `{"type":"`...)
+// head begins an event object.
+func (e *encoder) head(name string, h Head) {
+	dst := append(e.text, `{"type":"`...)
 	dst = append(dst, name...)
 	dst = append(dst, `","ts":"`...)
 	dst = h.Time.UTC().AppendFormat(dst, TimeForm)
@@ -117,25 +118,25 @@ func appendHead(dst []byte, name string, h Head) []byte {
 	dst = append(dst, h.Session...)
 	dst = append(dst, `","turn_id":"`...)
 	dst = append(dst, h.Turn...)
-	return append(dst, '"')
+	e.text = append(dst, '"')
 }
 
-// appendFields adds the members of v, which marshals to an object, to the open object dst and closes it.
-func appendFields(dst []byte, v any) ([]byte, error) {
+// fields adds the members of v, which marshals to an object, to the object that was begun and closes it.
+func (e *encoder) fields(v any) error {
 	if t, ok := v.(interface{ appendFast([]byte) []byte }); ok {
-		return append(t.appendFast(dst), '}'), nil
+		e.text = append(t.appendFast(e.text), '}')
+		return nil
 	}
-	e := encoders.Get().(*encoder)
-	defer e.release()
-	j, err := e.encode(v)
-	if err != nil {
-		return nil, err
+	open := len(e.text)
+	if err := e.encode(v); err != nil {
+		return err
 	}
-	if len(j) <= 2 {
-		return append(dst, '}'), nil
+	if object := e.text[open:]; len(object) > 2 {
+		object[0] = ',' // its members go on behind those that are there
+	} else {
+		e.text = append(e.text[:open], '}')
 	}
-	dst = append(dst, ',')
-	return append(dst, j[1:]...), nil
+	return nil
 }
 
 // Decode reads the body of e back. It fails with an error naming the entry when the row is damaged; an unknown kind gives
@@ -166,13 +167,14 @@ func EventID(event json.RawMessage) string {
 // LooseEvent makes the object of an event that has no entry (docs/protocol/catalogue.md, "Events without an entry"); fields marshals to an
 // object, or is nil.
 func LooseEvent(name string, h Head, fields any) json.RawMessage {
-	ev := appendHead(nil, name, h)
+	x := encoders.Get().(*encoder)
+	defer x.release()
+	x.head(name, h)
 	if fields == nil {
-		return append(ev, '}')
+		fields = struct{}{}
 	}
-	out, err := appendFields(ev, fields)
-	if err != nil {
+	if err := x.fields(fields); err != nil {
 		panic("protocol: loose event: " + err.Error()) // fields are structs of ours
 	}
-	return out
+	return x.take()
 }

@@ -12,41 +12,57 @@ import (
 func Marshal(v any) (json.RawMessage, error) {
 	e := encoders.Get().(*encoder)
 	defer e.release()
-	b, err := e.encode(v)
-	if err != nil {
+	if err := e.encode(v); err != nil {
 		return nil, err
 	}
-	return bytes.Clone(b), nil
+	return e.take(), nil
 }
 
-// encoder is what Marshal needs, kept to be used again.
+// encoder is a JSON text being written, in memory that is used again.
 type encoder struct {
-	buf bytes.Buffer
-	enc *json.Encoder
+	text []byte
+	enc  *json.Encoder // writes to text
 }
 
 var encoders = sync.Pool{New: func() any {
 	e := &encoder{}
-	e.enc = json.NewEncoder(&e.buf)
+	e.enc = json.NewEncoder(e)
 	e.enc.SetEscapeHTML(false)
 	return e
 }}
 
-// keepEncoder is how large the buffer of an encoder may be that is kept.
+// keepEncoder is how much memory an encoder may have that is kept.
 const keepEncoder = 64 << 10
 
-// encode returns the JSON text of v, which is good until the encoder is released.
-func (e *encoder) encode(v any) ([]byte, error) {
-	e.buf.Reset()
+// Write is what enc calls.
+func (e *encoder) Write(b []byte) (int, error) {
+	e.text = append(e.text, b...)
+	return len(b), nil
+}
+
+// encode appends the JSON text of v.
+func (e *encoder) encode(v any) error {
 	if err := e.enc.Encode(v); err != nil {
-		return nil, err
+		return err
 	}
-	b := e.buf.Bytes()
-	return b[:len(b)-1], nil // Encode ends with a newline
+	e.text = e.text[:len(e.text)-1] // Encode ends with a newline
+	return nil
+}
+
+// take returns what was written and begins anew.
+func (e *encoder) take() []byte {
+	b := e.text
+	if cap(b) > keepEncoder {
+		e.text = nil
+		return b[:len(b):len(b)]
+	}
+	e.text = b[:0]
+	return bytes.Clone(b)
 }
 
 func (e *encoder) release() {
-	if e.buf.Cap() <= keepEncoder {
+	if cap(e.text) <= keepEncoder {
+		e.text = e.text[:0]
 		encoders.Put(e)
 	}
 }

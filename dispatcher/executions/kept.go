@@ -17,15 +17,14 @@ type kept struct {
 	closed bool
 	order  []session.SessionID // the least recently used first
 	refs   map[session.SessionID]*session.Session
-	convs  map[string]session.Meta // of refs, by their conversations: what never changes of them
+	convs  map[string]*Place // of refs, by their conversations
 }
 
-// conversation finds a conversation whose session is kept. It may have been deleted since, which whoever asks the session for something is told.
-func (k *kept) conversation(id string) (session.Meta, bool) {
+// conversation finds a conversation whose session is kept; nil for none. It may have been deleted since, which whoever asks the session for something is told.
+func (k *kept) conversation(id string) *Place {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	m, ok := k.convs[id]
-	return m, ok
+	return k.convs[id]
 }
 
 // drop forgets a session.
@@ -39,7 +38,7 @@ func (k *kept) drop(id session.SessionID) {
 }
 
 // open opens a session and keeps it open for a while.
-func (c *Commands) open(ctx context.Context, m *session.Meta) (*session.Session, error) {
+func (c *Commands) open(ctx context.Context, m *Place) (*session.Session, error) {
 	all, id := c.cfg.Sessions, m.ID
 	if c.cfg.Keep && !c.kept.has(id) {
 		if s, err := all.Open(ctx, id); err == nil {
@@ -79,7 +78,7 @@ func (k *kept) use(id session.SessionID) {
 }
 
 // add takes over a reference and gives back the one that was not used for longest.
-func (k *kept) add(m *session.Meta, s *session.Session) {
+func (k *kept) add(m *Place, s *session.Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	id := m.ID
@@ -96,10 +95,10 @@ func (k *kept) add(m *session.Meta, s *session.Session) {
 		k.order = k.order[1:]
 	}
 	if k.refs == nil {
-		k.refs, k.convs = map[session.SessionID]*session.Session{}, map[string]session.Meta{}
+		k.refs, k.convs = map[session.SessionID]*session.Session{}, map[string]*Place{}
 	}
 	k.refs[id] = s
-	k.convs[m.ConversationID] = session.Meta{ID: id, ConversationID: m.ConversationID, Workspace: m.Workspace}
+	k.convs[m.ConversationID] = m
 	k.use(id)
 }
 
@@ -120,7 +119,7 @@ const mostFound = 1024
 // None of it ever changes; whether an execution was deleted since is seen by whatever reads it. Safe for concurrent use.
 type found struct {
 	mu    sync.Mutex
-	runs  map[protocol.TurnID]Run
+	runs  map[protocol.TurnID]*Run
 	order []protocol.TurnID // the oldest first
 }
 
@@ -128,7 +127,7 @@ func (f *found) add(r *Run) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.runs == nil {
-		f.runs = map[protocol.TurnID]Run{}
+		f.runs = map[protocol.TurnID]*Run{}
 	}
 	if _, known := f.runs[r.Turn]; known {
 		return
@@ -137,12 +136,12 @@ func (f *found) add(r *Run) {
 		delete(f.runs, f.order[0])
 		f.order = f.order[1:]
 	}
-	f.runs[r.Turn], f.order = *r, append(f.order, r.Turn)
+	f.runs[r.Turn], f.order = r, append(f.order, r.Turn)
 }
 
-func (f *found) get(turn protocol.TurnID) (*Run, bool) {
+// get finds an execution; nil for one that is not remembered.
+func (f *found) get(turn protocol.TurnID) *Run {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	r, ok := f.runs[turn]
-	return &r, ok
+	return f.runs[turn]
 }

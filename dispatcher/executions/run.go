@@ -10,35 +10,43 @@ import (
 	"github.com/rind-dev/rind/session"
 )
 
-// Run is an execution that exists. Not safe for concurrent use.
+// Run is an execution that exists: where it is, which never changes. Safe for concurrent use.
 type Run struct {
 	ID      string
 	Turn    protocol.TurnID
-	Session session.Meta
+	Session *Place
 
 	c        *Commands
 	provider string
 	first    session.Seq // its first entry
 }
 
+// Place is what never changes of the session of an execution.
+type Place struct {
+	ID             session.SessionID
+	ConversationID string
+	Workspace      string // absolute
+}
+
+func placeOf(m *session.Meta) *Place { return &Place{m.ID, m.ConversationID, m.Workspace} }
+
 // Answer waits for what was asked for and tells the execution as that left it. It is to be called once.
 type Answer func(ctx context.Context) (portable.Execution, error)
 
 // Find finds an execution by its id.
 func (c *Commands) Find(ctx context.Context, id string) (*Run, error) {
-	run := &Run{ID: id, c: c}
 	turn, ok := portable.TurnID(id)
 	if !ok {
 		return nil, portable.ExecutionNotFound(id)
 	}
-	if known, ok := c.found.get(turn); ok {
+	if known := c.found.get(turn); known != nil {
 		return known, nil
 	}
-	run.Turn = turn
 	store := c.cfg.Sessions.Store()
 	sid, err := store.TurnSession(ctx, turn)
+	var meta session.Meta
 	if err == nil {
-		run.Session, err = store.Session(ctx, sid)
+		meta, err = store.Session(ctx, sid)
 	}
 	var first []session.Entry
 	if err == nil {
@@ -54,7 +62,7 @@ func (c *Commands) Find(ctx context.Context, id string) (*Run, error) {
 	if err != nil {
 		return nil, Stored(errors.Join(session.ErrCorrupt, err))
 	}
-	run.first, run.provider = first[0].Seq, b.(*protocol.TurnAccepted).More.Provider
+	run := &Run{ID: id, Turn: turn, Session: placeOf(&meta), c: c, first: first[0].Seq, provider: b.(*protocol.TurnAccepted).More.Provider}
 	c.remember(run)
 	return run, nil
 }
@@ -69,12 +77,13 @@ func (c *Commands) remember(r *Run) {
 // Start asks for an execution: the checks of section 6 in their order, then its place in the conversation. The answer waits until it is on disk;
 // whoever stops waiting undoes nothing.
 func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Answer, error) {
-	meta, known := c.kept.conversation(req.ConversationID)
-	if !known {
-		var err error
-		if meta, err = c.Conversation(ctx, req.ConversationID); err != nil {
+	place := c.kept.conversation(req.ConversationID)
+	if place == nil {
+		meta, err := c.Conversation(ctx, req.ConversationID)
+		if err != nil {
 			return nil, err
 		}
+		place = placeOf(&meta)
 	}
 	p := c.provider(req.ProviderID)
 	if p == nil {
@@ -98,7 +107,7 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 		}
 		return err
 	}
-	s, err := c.open(ctx, &meta)
+	s, err := c.open(ctx, place)
 	if err != nil {
 		return nil, gone(err)
 	}
@@ -117,10 +126,10 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 			}
 			return run.Read(ctx)
 		}
-		c.remember(&Run{ID: id, Turn: got.Turn, Session: meta, c: c, provider: ask.Provider, first: got.Seq})
+		c.remember(&Run{ID: id, Turn: got.Turn, Session: place, c: c, provider: ask.Provider, first: got.Seq})
 		acc := &protocol.TurnAccepted{} // a new one is shown as it was created
 		acc.More.Provider, acc.More.Input, acc.More.Config, acc.More.Capabilities = ask.Provider, ask.Input, ask.Config, ask.Capabilities
-		rec := portable.NewRecord(id, meta.ConversationID, meta.Workspace)
+		rec := portable.NewRecord(id, place.ConversationID, place.Workspace)
 		rec.Apply(&session.Entry{Time: got.Time, Turn: got.Turn}, acc)
 		return rec.Execution(), nil
 	}, nil
@@ -230,7 +239,7 @@ func pick(r *portable.ActionResponse, options []protocol.Option, shown bool) (st
 
 // Open opens the session of the execution. The caller holds a reference (Close).
 func (r *Run) Open(ctx context.Context) (*session.Session, error) {
-	s, err := r.c.open(ctx, &r.Session)
+	s, err := r.c.open(ctx, r.Session)
 	if missing(err) {
 		return nil, portable.ExecutionNotFound(r.ID)
 	}

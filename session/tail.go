@@ -39,7 +39,7 @@ func (t *tail) add(es []Entry) {
 	}
 	if drop > 0 { // a new array, so that dropped entries can be freed, with room for what comes before the next one
 		left := t.entries[drop:]
-		t.entries = append(make([]Entry, 0, len(left)+len(left)/2), left...)
+		t.entries = append(make([]Entry, 0, 2*len(left)+len(left)/4), left...)
 	}
 }
 

@@ -149,10 +149,7 @@ func (x *exchange) body() (json.RawMessage, error) {
 // take reads the body, or what is one byte more than most of it. The bound of its time is lifted where it is whole: what is read of the
 // connection then is its end. A body that breaks off, or does not come in time, ends the connection.
 func (x *exchange) take(most int64) ([]byte, error) {
-	announced := min(max(x.r.ContentLength, 0), 64<<10) // what is more has to come first
-	buf := bytes.NewBuffer(make([]byte, 0, announced+bytes.MinRead))
-	_, err := buf.ReadFrom(io.LimitReader(x.r.Body, most+1))
-	body := buf.Bytes()
+	body, err := io.ReadAll(io.LimitReader(x.r.Body, most+1))
 	switch {
 	case err != nil:
 		x.w.Header().Set("Connection", "close")

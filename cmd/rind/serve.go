@@ -61,7 +61,7 @@ func serveCommand(std *streams) *cobra.Command {
 	fl.StringVar(&f.host, "host", "127.0.0.1", "address to listen on (also RIND_HTTP_HOST)")
 	fl.IntVar(&f.port, "port", 4310, "port to listen on, 0 for any free one (also RIND_HTTP_PORT)")
 	fl.StringVar(&f.auth, "auth", "token", "token, or none: only on a loopback address")
-	fl.StringVar(&f.tokenFile, "token-file", "", "file of the bearer token (default: http-token in the data folder, fresh at each start)")
+	fl.StringVar(&f.tokenFile, "token-file", "", "file of the bearer token (default: http-token in the data folder, fresh at each start, unless another server of this folder runs)")
 	fl.StringArrayVar(&f.hosts, "allow-host", nil, "further Host header that is accepted (repeatable)")
 	fl.StringArrayVar(&f.origins, "allow-origin", nil, "further Origin header that is accepted (repeatable)")
 	fl.StringVar(&f.cwd, "cwd", "", "default workspace (default: the current folder)")
@@ -195,8 +195,6 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 			return exitf(exitUsage, "%v", err)
 		}
 		defer token.drop()
-		cfg.Token = token.token
-		p.record.Add(cfg.Token)
 	}
 	if err := cfg.Commands.Recover(ctx, f.requeue); err != nil {
 		p.log.Warn("recovery of executions", "err", err)
@@ -209,6 +207,9 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	if err := token.publish(); err != nil {
 		_ = ln.Close()
 		return exitf(exitUsage, "%v", err)
+	}
+	if cfg.Token = token.token; cfg.Token != "" {
+		p.record.Add(cfg.Token)
 	}
 	cfg.Port = ln.Addr().(*net.TCPAddr).Port
 	api := httpapi.New(cfg)

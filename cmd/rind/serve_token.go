@@ -10,6 +10,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"github.com/rind-dev/rind/session/proc"
 )
 
 // readToken reads the bearer token of an explicit file.
@@ -43,11 +46,12 @@ func readToken(path string) (string, error) {
 // bearer is the token of a server and the file it lies in.
 type bearer struct {
 	token, path string
-	fresh       string // file that takes path's place; "" where the token was there
+	fresh       string   // file that takes path's place; "" where the token was there
+	used        *os.File // locked while this server runs: the token at path is in use
 }
 
 // bearerOf reads the token of an explicit file, or makes a fresh one. That has its place with publish: a server that cannot listen must not
-// take the token of one that does.
+// replace the token of one that does.
 func bearerOf(explicit, byDefault string) (*bearer, error) {
 	b := &bearer{path: byDefault}
 	if explicit != "" {
@@ -81,28 +85,85 @@ func (b *bearer) make() error {
 		err = cerr
 	}
 	if err != nil {
-		b.drop()
+		b.remove()
 	}
 	return err
 }
 
-// publish puts a fresh token in its place.
+// tokenWait is how long another server may be between making its token and publishing it.
+const tokenWait = 2 * time.Second
+
+// publish puts a fresh token in its place, unless another server runs on the one that lies there: then that one is this server's too, so that
+// whoever reads the file reaches both. One server at a time puts a token there, and each that runs holds a share of the lock.
 func (b *bearer) publish() error {
+	if b.fresh == "" {
+		return nil
+	}
+	lock, err := os.OpenFile(b.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return b.put()
+	}
+	b.used = lock
+	for deadline := time.Now().Add(tokenWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		alone, err := proc.TryLock(lock, true)
+		if err != nil { // no locks to be had here
+			break
+		}
+		if alone {
+			if err := b.put(); err != nil {
+				return err
+			}
+		}
+		if shared, _ := proc.TryLock(lock, false); shared {
+			if token, err := b.inUse(); err == nil {
+				b.remove()
+				b.token = token
+				return nil
+			}
+			break // somebody took the file away
+		}
+	}
+	return b.put()
+}
+
+// put moves a fresh token to its place, once.
+func (b *bearer) put() error {
 	if b.fresh == "" {
 		return nil
 	}
 	err := os.Rename(b.fresh, b.path)
 	if err != nil {
-		b.drop()
+		b.remove()
 	}
 	b.fresh = ""
 	return err
 }
 
-// drop removes a fresh token that was not published.
-func (b *bearer) drop() {
+// inUse reads the token at its place; a link there is none of ours.
+func (b *bearer) inUse() (string, error) {
+	info, err := os.Lstat(b.path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fs.ErrInvalid
+	}
+	if err != nil {
+		return "", err
+	}
+	return readToken(b.path)
+}
+
+// remove drops a fresh token that was not published.
+func (b *bearer) remove() {
 	if b.fresh != "" {
 		_ = os.Remove(b.fresh)
 	}
 	b.fresh = ""
+}
+
+// drop ends the use of the token.
+func (b *bearer) drop() {
+	b.remove()
+	if b.used != nil {
+		_ = b.used.Close()
+	}
+	b.used = nil
 }

@@ -57,7 +57,7 @@ func (j *journal) open() {
 		if err != nil {
 			return
 		}
-		if ok, err := tryLock(f); err == nil && ok && sameFile(f, name) { // a sweep may have removed it between the two
+		if ok, err := TryLock(f, true); err == nil && ok && sameFile(f, name) { // a sweep may have removed it between the two
 			j.lock = f
 			return
 		}
@@ -160,7 +160,7 @@ func sweepInstance(dir, id string, names []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if ok, err := tryLock(f); err != nil || !ok {
+	if ok, err := TryLock(f, true); err != nil || !ok {
 		_ = f.Close()
 		return false, err
 	}

@@ -8,9 +8,14 @@ import (
 	"syscall"
 )
 
-// tryLock takes the OS lock on f for as long as it is open; false when somebody has it.
-func tryLock(f *os.File) (bool, error) {
-	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+// TryLock takes the OS lock on f for as long as it is open, alone or together with others that share it, instead of the one f has; false when
+// somebody has it alone, or shares what is asked for alone. It waits for nobody.
+func TryLock(f *os.File, alone bool) (bool, error) {
+	how := syscall.LOCK_SH
+	if alone {
+		how = syscall.LOCK_EX
+	}
+	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return false, nil
 	}

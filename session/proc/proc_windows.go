@@ -82,10 +82,16 @@ func exitOf(cmd *exec.Cmd) Exit {
 	return Exit{Code: cmd.ProcessState.ExitCode()}
 }
 
-// tryLock takes the OS lock on f for as long as it is open; false when somebody has it.
-func tryLock(f *os.File) (bool, error) {
-	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY | windows.LOCKFILE_EXCLUSIVE_LOCK)
-	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, new(windows.Overlapped))
+// TryLock takes the OS lock on f for as long as it is open, alone or together with others that share it, instead of the one f has; false when
+// somebody has it alone, or shares what is asked for alone. It waits for nobody.
+func TryLock(f *os.File, alone bool) (bool, error) {
+	h := windows.Handle(f.Fd())
+	_ = windows.UnlockFileEx(h, 0, 1, 0, new(windows.Overlapped)) // fails where there is none
+	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
+	if alone {
+		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
+	}
+	err := windows.LockFileEx(h, how, 0, 1, 0, new(windows.Overlapped))
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return false, nil
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,19 +27,6 @@ func writable(path string) error {
 		}
 	}
 	return nil
-}
-
-// tryLock takes the OS lock on f for as long as it is open, alone or together with others that only ask; false when somebody has it alone.
-func tryLock(f *os.File, alone bool) (bool, error) {
-	how := syscall.LOCK_SH
-	if alone {
-		how = syscall.LOCK_EX
-	}
-	err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // replaced reports whether path leads no more to what it led to once.

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 
@@ -25,19 +24,6 @@ func writable(path string) error {
 		return err
 	}
 	return f.Close()
-}
-
-// tryLock takes the OS lock on f for as long as it is open, alone or together with others that only ask; false when somebody has it alone.
-func tryLock(f *os.File, alone bool) (bool, error) {
-	how := uint32(windows.LOCKFILE_FAIL_IMMEDIATELY)
-	if alone {
-		how |= windows.LOCKFILE_EXCLUSIVE_LOCK
-	}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, new(windows.Overlapped))
-	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // replaced reports whether path leads no more to what it led to once. Here a file that is open can neither be removed nor replaced.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/proc"
 )
 
 // instance is this process as others see it: alive exactly while it holds the OS lock on its file in the locks folder.
@@ -46,7 +47,7 @@ func (i *instance) hold() error {
 		if err != nil {
 			return fmt.Errorf("%w: lock file: %w", session.ErrReadOnly, err)
 		}
-		ok, err := tryLock(f, true)
+		ok, err := proc.TryLock(f, true)
 		if ok && err == nil && sameFile(f, i.name(i.id)) { // somebody may have removed it as dead between the two
 			_, _ = fmt.Fprintln(f, os.Getpid()) // for a person who looks; nothing reads it
 			i.file = f
@@ -96,7 +97,7 @@ func (i *instance) alive(id string) bool {
 	if err != nil {
 		return os.IsPermission(err) // it is there, of somebody else: not for us to call it dead
 	}
-	ok, err := tryLock(f, false)
+	ok, err := proc.TryLock(f, false)
 	if err != nil || !ok {
 		_ = f.Close()
 		return true

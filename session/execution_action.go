@@ -20,14 +20,16 @@ type ActionReply struct {
 var ErrReplyUnfit = errors.New("answer does not fit the action")
 
 func (s *Session) respond(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
+	sure := func() { s.refreshed(func() { s.answerAction(turn, action, reply, done, done) }) }
 	if open := s.next.turn(turn); open == nil || open.action(action) == nil { // another process may have asked just now
-		s.refreshed(func() { s.answerAction(turn, action, reply, done) })
+		sure()
 		return
 	}
-	s.answerAction(turn, action, reply, done)
+	s.answerAction(turn, action, reply, done, func(error) { sure() }) // or it has taken an answer: that comes before what is wrong with this one
 }
 
-func (s *Session) answerAction(turn TurnID, action string, reply func() (ActionReply, error), done func(error)) {
+// answerAction answers an action as it is known here. unfit is told what is wrong with an answer to one that is open.
+func (s *Session) answerAction(turn TurnID, action string, reply func() (ActionReply, error), done, unfit func(error)) {
 	missing := protocol.Errorf(protocol.ActionNotFound, "Action not found: %s", action)
 	var a *Action
 	open := s.next.turn(turn)
@@ -44,24 +46,27 @@ func (s *Session) answerAction(turn TurnID, action string, reply func() (ActionR
 	}
 	r, err := reply()
 	if err != nil {
-		done(err)
+		unfit(err)
 		return
 	}
-	if a.Question {
-		s.answerQuestion(a.CallID, r.Words, func(err error) {
-			if protocol.KindOf(err) == protocol.QuestionNotFound {
-				err = protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
-			}
+	settled := func(err error) {
+		switch protocol.KindOf(err) {
+		case protocol.QuestionNotFound, protocol.ActionAlreadyResolved: // it is gone since: whether with an answer, the log knows
+			s.unanswerable(turn, action, missing, done)
+		default:
 			done(err)
-		})
+		}
+	}
+	if a.Question {
+		s.answerQuestion(a.CallID, r.Words, settled)
 		return
 	}
 	option, ok := r.Option(a.Approval.Options, !open.Parallel)
 	if !ok {
-		done(ErrReplyUnfit)
+		unfit(ErrReplyUnfit)
 		return
 	}
-	s.resolveApproval(action, option, done)
+	s.resolveApproval(action, option, settled)
 }
 
 // ActionAsk is what a provider asks a person.

@@ -100,3 +100,37 @@ func TestAnExecutionOfAnotherProcessThatWasNotHeardOfYetIsFollowedToItsEnd(t *te
 		}
 	}
 }
+
+// Section 8: what became of an action is said alike by every process, also by one that has not heard of it yet, and whatever the answer is like.
+func TestAProcessThatHasNotHeardOfTheEndOfAnActionSaysWhatBecameOfIt(t *testing.T) {
+	backing := memory.NewBacking()
+	p := serve(t, backing.Open("a"), &model{})
+	q := serve(t, late{backing.Open("b")}, &model{})
+	for _, config := range []string{`{"requireApproval":true}`, `{"requestInput":true}`} {
+		for _, end := range []struct {
+			by, body string
+			status   int
+			code     string
+		}{
+			{"answer", `{"approved":true,"value":"yes"}`, 409, "ACTION_ALREADY_RESOLVED"},
+			{"cancel", "", 404, "ACTION_NOT_FOUND"},
+		} {
+			for _, answer := range []string{`[]`, `{"approved":1}`, `{"approved":true,"value":"yes"}`} {
+				id := p.start(p.conversation(), "mock", "x", `,"config":`+config)
+				var a portable.Action
+				_ = json.Unmarshal(p.until(id, "action.required").Data, &a)
+				path := "/v1/executions/" + id + "/actions/" + a.ID + ":respond"
+				q.must(400, "POST", path, `[]`) // it has the session open from here on
+				if end.by == "answer" {
+					p.must(200, "POST", path, end.body)
+				} else {
+					p.must(200, "POST", "/v1/executions/"+id+":cancel", end.body)
+				}
+				if x := q.do("POST", path, answer); x.status != end.status || x.member("code") != end.code {
+					t.Errorf("%s behind the %s with %s: %d %s", answer, end.by, config, x.status, x.body)
+				}
+				p.follow(id, nil, nil)
+			}
+		}
+	}
+}

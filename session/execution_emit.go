@@ -87,13 +87,45 @@ func deltaText(data json.RawMessage) (text, bad string) {
 	if bad := badData(data); bad != "" {
 		return "", bad
 	}
-	var d struct {
-		Text *string `json:"text"`
+	ok := false
+	for name, v := range protocol.Members(data) {
+		if string(name) == "text" {
+			text, ok = protocol.Text(v)
+		}
 	}
-	if json.Unmarshal(data, &d) != nil || d.Text == nil {
+	if !ok {
 		return "", "Provider emitted an invalid text delta"
 	}
-	return *d.Text, ""
+	return text, ""
+}
+
+// artifact is a descriptor as it is kept.
+type artifact struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	MediaType string          `json:"mediaType"`
+	URI       string          `json:"uri,omitempty"`
+	Metadata  json.RawMessage `json:"metadata,omitempty"`
+}
+
+// readArtifact reads a descriptor; false when it is none: a member that is null is not absent, and one in another case is another one.
+func readArtifact(data json.RawMessage) (a artifact, ok bool) {
+	texts := map[string]*string{"id": &a.ID, "name": &a.Name, "mediaType": &a.MediaType, "uri": &a.URI}
+	bad := map[string]bool{"id": true, "name": true, "mediaType": true}
+	for name, v := range protocol.Members(data) {
+		if to := texts[string(name)]; to != nil {
+			*to, ok = protocol.Text(v)
+			bad[string(name)] = !ok || *to == ""
+		} else if string(name) == "metadata" {
+			a.Metadata, bad["metadata"] = v, !protocol.IsObject(v)
+		}
+	}
+	for _, b := range bad {
+		if b {
+			return a, false
+		}
+	}
+	return a, true
 }
 
 // body makes the entry of an event that is no text, or says what is wrong with it.
@@ -105,22 +137,14 @@ func (x *Execution) body(kind string, data json.RawMessage) (protocol.Body, stri
 		return nil, bad
 	}
 	if kind == EmitArtifact {
-		var d struct {
-			ID        *string          `json:"id"`
-			Name      *string          `json:"name"`
-			MediaType *string          `json:"mediaType"`
-			URI       *string          `json:"uri,omitempty"`
-			Metadata  *json.RawMessage `json:"metadata,omitempty"`
-		}
-		full := func(s *string) bool { return s != nil && *s != "" }
-		if json.Unmarshal(data, &d) != nil || !full(d.ID) || !full(d.Name) || !full(d.MediaType) || d.URI != nil && *d.URI == "" ||
-			d.Metadata != nil && (*d.Metadata)[0] != '{' {
+		d, ok := readArtifact(data)
+		if !ok {
 			return nil, "Provider emitted an invalid artifact descriptor"
 		}
-		if x.run.ids[*d.ID] {
-			return nil, "Provider emitted duplicate artifact id: " + protocol.Prefix(*d.ID, 200)
+		if x.run.ids[d.ID] {
+			return nil, "Provider emitted duplicate artifact id: " + protocol.Prefix(d.ID, 200)
 		}
-		x.run.ids[*d.ID] = true
+		x.run.ids[d.ID] = true
 		b := &protocol.ArtifactCreated{}
 		b.More.Artifact = protocol.MustMarshal(d)
 		return b, ""

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -135,7 +136,7 @@ func (s *Session) orphaned() []*OpenTurn {
 }
 
 // orphans tells then of the executions that no process works on, in the order of their acceptance: those that are to be closed, and those that
-// are to be started. The lease is held.
+// are to be started. One that cannot be read now is neither: it stays as it is until the lease is taken the next time. The lease is held.
 func (s *Session) orphans(r *Recovery, then func(ends []*ending, again []*renewal)) {
 	var turns []TurnID
 	for _, t := range s.orphaned() {
@@ -146,9 +147,12 @@ func (s *Session) orphans(r *Recovery, then func(ends []*ending, again []*renewa
 	fetch(s, func(ctx context.Context, store Store) (map[TurnID]acceptedAt, error) {
 		found := map[TurnID]acceptedAt{}
 		for _, turn := range turns {
-			if a, err := readAcceptance(ctx, store, turn); err == nil {
-				found[turn] = a
+			a, err := readAcceptance(ctx, store, turn)
+			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrCorrupt) {
+				s.log().Warn("read acceptance", "session", s.ID, "turn", turn, "err", err)
+				continue
 			}
+			found[turn] = a
 		}
 		return found, nil
 	}, func(found map[TurnID]acceptedAt, _ error) {
@@ -159,10 +163,11 @@ func (s *Session) orphans(r *Recovery, then func(ends []*ending, again []*renewa
 				ends = append(ends, lostEnding(t, ""))
 				continue
 			}
-			if !slices.Contains(turns, t.ID) {
-				continue // accepted since
+			a, read := found[t.ID]
+			if !read {
+				continue // or it was accepted since
 			}
-			n, why := s.renew(t.ID, found[t.ID], r)
+			n, why := s.renew(t.ID, a, r)
 			if n == nil {
 				ends = append(ends, lostEnding(t, why))
 				continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -177,5 +178,51 @@ func TestAnExecutionThatWaitedTooLongIsNotStartedByTheNextProcess(t *testing.T) 
 	sound(t, q.events(first))
 	if len(next.order) > 0 || m.requests() > 0 {
 		t.Errorf("the provider was called with %q, the model %d times", next.order, m.requests())
+	}
+}
+
+// shut is a store that reads no turn for a while.
+type shut struct {
+	session.Store
+	now atomic.Bool
+}
+
+func (l *shut) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int, into *session.Page) ([]session.Entry, error) {
+	if l.now.Load() {
+		return nil, session.ErrLocked
+	}
+	return l.Store.ReadTurn(ctx, turn, after, limit, into)
+}
+
+// Section 10: an execution that stood in line and cannot be read for a moment is not given up for that: it stays in line, and is started once its
+// conversation is worked in again.
+func TestWhatStoodInLineIsNotGivenUpBecauseItCannotBeReadForAMoment(t *testing.T) {
+	backing := memory.NewBacking()
+	h, next := newHeld(), newHeld()
+	m := &model{replies: replies{saying("ok")}}
+	dead := backing.Open("dead")
+	p := serve(t, dead, m, h.with(1))
+	c := p.conversation()
+	first := p.start(c, "held", "first", "")
+	<-h.begun
+	id := p.start(c, "held", "queued", "")
+	dead.Kill()
+
+	store := &shut{Store: backing.Open("next")}
+	store.now.Store(true)
+	q := serve(t, store, m, next.with(1))
+	store.now.Store(false)
+	if events := q.events(id); q.state(id) != "queued" || types(events) != "run.queued" {
+		t.Fatalf("it is %s, told %s", q.state(id), types(events))
+	}
+	sound(t, q.events(first)) // which does not need to be read for its end
+	next.let <- struct{}{}
+	next.let <- struct{}{}
+	fresh := q.start(c, "held", "fresh", "")
+	for _, id := range []string{id, fresh} {
+		sound(t, q.follow(id, nil, nil))
+	}
+	if got := strings.Join(next.order, " "); got != "queued fresh" {
+		t.Errorf("started %s", got)
 	}
 }

@@ -86,7 +86,7 @@ func (t *Turn) await(callID string, request func(*OpenTurn) (string, protocol.Bo
 	}
 }
 
-// findAction returns the open turn and action that match.
+// findAction returns the open turn and action that match. Those of a turn that is being cancelled are dead, however long it takes to end.
 func (s *Session) findAction(match func(*Action) bool) (*OpenTurn, *Action) {
 	turns := []*OpenTurn{}
 	if s.next.Serial != nil {
@@ -97,7 +97,7 @@ func (s *Session) findAction(match func(*Action) bool) (*OpenTurn, *Action) {
 	}
 	for _, t := range turns {
 		for _, a := range t.Actions {
-			if match(a) {
+			if t.Cancel == nil && match(a) {
 				return t, a
 			}
 		}
@@ -326,7 +326,7 @@ func (s *Session) resolve(open *OpenTurn, a *Action, b protocol.Body, got answer
 			done(errNoAction(id))
 			return
 		}
-		if now == nil || now.action(id) == nil {
+		if now == nil || now.Cancel != nil || now.action(id) == nil {
 			if a.Question {
 				done(errNoQuestion())
 			} else {

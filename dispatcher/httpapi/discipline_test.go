@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/store/memory"
 )
 
 // N22: the table of section 9, by providers that take no notice of what they are told: each violation ends the execution with its text, and
@@ -184,6 +187,47 @@ func TestAnApprovalWithoutOptionsIsDecidedByApprovedAlone(t *testing.T) {
 		events := p.follow(id, nil, nil)
 		if got := p.state(id); got != want {
 			t.Errorf("%s: %s, %s", body, got, events[len(events)-1].Data)
+		}
+	}
+}
+
+// behindTheEnd is a store that, once it is told to, reads facts only when the last turn that was accepted has ended.
+type behindTheEnd struct {
+	session.Store
+	turn atomic.Pointer[session.TurnID]
+}
+
+func (b *behindTheEnd) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
+	for turn := b.turn.Load(); turn != nil && v == protocol.ViewFacts && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+		if page, err := b.ReadTurn(ctx, *turn, 0, 100, nil); err != nil || page[len(page)-1].Kind.Info().Terminal {
+			break
+		}
+	}
+	return b.Store.Read(ctx, id, after, limit, v)
+}
+
+// Route 11: an answer is answered with the execution as it was when it was accepted, running, also when that has ended before anybody looked.
+func TestAnAnswerIsAnsweredWithTheExecutionAsItWasThen(t *testing.T) {
+	store := &behindTheEnd{Store: memory.New()}
+	p := serve(t, store, &model{})
+	for _, config := range []string{`{"requireApproval":true,"delayMs":0}`, `{"requestInput":true,"delayMs":0}`} {
+		id := p.start(p.conversation(), "mock", "x", `,"config":`+config)
+		var a portable.Action
+		if err := json.Unmarshal(p.until(id, "action.required").Data, &a); err != nil {
+			t.Fatal(err)
+		}
+		turn, _ := portable.TurnID(id)
+		store.turn.Store(&turn)
+		x := p.must(200, "POST", "/v1/executions/"+id+"/actions/"+a.ID+":respond", `{"approved":true}`)
+		store.turn.Store(nil)
+		var responded portable.Event
+		for _, e := range p.events(id) {
+			if e.Type == "action.responded" {
+				responded = e
+			}
+		}
+		if x.member("state") != "running" || x.member("endedAt") != "" || x.member("finalOutput") != "" || x.member("updatedAt") != responded.Time || p.state(id) != "succeeded" {
+			t.Errorf("%s: answered %s, responded at %s", config, x.body, responded.Time)
 		}
 	}
 }

@@ -118,26 +118,34 @@ func (s *Session) answerOnce(action string, done func(error)) func(error) {
 // unanswerable answers whoever answers an action that waits for no answer: ActionAlreadyResolved when it has one, in turn, or in any turn where
 // that is not known (""); else missing.
 func (s *Session) unanswerable(turn TurnID, action string, missing error, done func(error)) {
-	already := protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
 	switch {
 	case s.answering[action]:
-		done(already)
+		done(errAnswered(action))
 	case s.draft || len(action) != 32:
 		done(missing)
 	default:
-		fetch(s, func(ctx context.Context, store Store) (bool, error) {
-			return answeredBefore(ctx, store, s.ID, turn, action)
-		}, func(answered bool, err error) {
-			switch {
-			case err != nil:
-			case answered:
-				err = already
-			default:
-				err = missing
-			}
-			done(err)
-		})
+		s.becameOf(turn, action, missing, done)
 	}
+}
+
+func errAnswered(action string) error {
+	return protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action)
+}
+
+// becameOf tells done what the log says of an action that is no longer open: ActionAlreadyResolved when it was answered, else missing.
+func (s *Session) becameOf(turn TurnID, action string, missing error, done func(error)) {
+	fetch(s, func(ctx context.Context, store Store) (bool, error) {
+		return answeredBefore(ctx, store, s.ID, turn, action)
+	}, func(answered bool, err error) {
+		switch {
+		case err != nil:
+		case answered:
+			err = errAnswered(action)
+		default:
+			err = missing
+		}
+		done(err)
+	})
 }
 
 // answeredBefore looks for the answer to an action in the log of a turn, or of the whole session.
@@ -205,7 +213,7 @@ func (s *Session) resolveApproval(action, option string, done func(error)) {
 	resolve := func() {
 		open, a := find()
 		if a == nil {
-			done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", action))
+			s.becameOf("", action, errNoAction(action), done)
 			return
 		}
 		s.resolve(open, a, b, answer{allowed: allowed, option: option}, letter{Op: "approval", Action: action, Option: option}, done)
@@ -330,7 +338,7 @@ func (s *Session) resolve(open *OpenTurn, a *Action, b protocol.Body, got answer
 			if a.Question {
 				done(errNoQuestion())
 			} else {
-				done(protocol.Errorf(protocol.ActionAlreadyResolved, "Action already resolved: %s", id))
+				s.becameOf(turn, id, errNoAction(id), done)
 			}
 			return
 		}

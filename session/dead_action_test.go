@@ -68,3 +68,43 @@ func TestAnActionIsDeadFromTheCancelOnHoweverLongTheTurnTakesToEnd(t *testing.T)
 		})
 	}
 }
+
+// A process that has not heard of the end of an approval says of it what the log says: that it was answered, or that it is gone with its turn.
+func TestAProcessThatHasNotHeardOfTheEndOfAnApprovalSaysWhatBecameOfIt(t *testing.T) {
+	for _, cancelled := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			backing := memory.NewBacking()
+			act := writeTool("do", func() string { return "" })
+			m := say(calls(1), done())
+			a := newHouse(t, backing.Open("a"), m, act)
+			s := a.draft()
+			ask(s, session.PromptRequest{Input: "x"})
+			synctest.Wait()
+			action := a.approvals(s)[0].ActionID
+			a.close() // its turn waits
+			own := backing.Open("b")
+			deaf := lateEars{own, make(chan struct{})}
+			b, c := &house{t: t, store: own, model: m}, newHouse(t, backing.Open("c"), m, act)
+			b.all = session.NewSessions(session.Config{Store: deaf, Models: m, Now: time.Now, Agent: agentFunc(nil)}) // it runs no turn
+			late, other := b.open(s.ID), c.open(s.ID)
+			synctest.Wait()
+			want := protocol.ActionAlreadyResolved
+			if cancelled {
+				want = protocol.ActionNotFound
+				other.Cancel(session.CancelRequest{}, func(error) {})
+			} else {
+				allow(t, other, action)
+			}
+			synctest.Wait()
+			answered := make(chan error, 1)
+			late.ResolveApproval(action, "reject_once", func(err error) { answered <- err })
+			if err := <-answered; protocol.KindOf(err) != want {
+				t.Errorf("cancelled %v: %v, want %v", cancelled, err, want)
+			}
+			close(deaf.gate)
+			checkLog(t, c)
+			b.close()
+			c.close()
+		})
+	}
+}

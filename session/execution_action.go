@@ -51,7 +51,7 @@ func (s *Session) answerAction(turn TurnID, action string, reply func() (ActionR
 	}
 	settled := func(err error) {
 		switch protocol.KindOf(err) {
-		case protocol.QuestionNotFound, protocol.ActionAlreadyResolved: // it is gone since: whether with an answer, the log knows
+		case protocol.QuestionNotFound, protocol.ActionNotFound: // it is gone since: whether with an answer, the log knows
 			s.unanswerable(turn, action, missing, done)
 		default:
 			done(err)

@@ -87,12 +87,7 @@ func deltaText(data json.RawMessage) (text, bad string) {
 	if bad := badData(data); bad != "" {
 		return "", bad
 	}
-	ok := false
-	for name, v := range protocol.Members(data) {
-		if string(name) == "text" {
-			text, ok = protocol.Text(v)
-		}
-	}
+	text, ok := protocol.Text(protocol.Member(data, "text"))
 	if !ok {
 		return "", "Provider emitted an invalid text delta"
 	}
@@ -110,22 +105,29 @@ type artifact struct {
 
 // readArtifact reads a descriptor; false when it is none: a member that is null is not absent, and one in another case is another one.
 func readArtifact(data json.RawMessage) (a artifact, ok bool) {
-	texts := map[string]*string{"id": &a.ID, "name": &a.Name, "mediaType": &a.MediaType, "uri": &a.URI}
-	bad := map[string]bool{"id": true, "name": true, "mediaType": true}
-	for name, v := range protocol.Members(data) {
-		if to := texts[string(name)]; to != nil {
-			*to, ok = protocol.Text(v)
-			bad[string(name)] = !ok || *to == ""
-		} else if string(name) == "metadata" {
-			a.Metadata, bad["metadata"] = v, !protocol.IsObject(v)
-		}
+	full := func(to *string, v json.RawMessage) bool {
+		*to, ok = protocol.Text(v)
+		return ok && *to != ""
 	}
-	for _, b := range bad {
-		if b {
+	for name, v := range protocol.Members(data) {
+		fits := true
+		switch string(name) {
+		case "id":
+			fits = full(&a.ID, v)
+		case "name":
+			fits = full(&a.Name, v)
+		case "mediaType":
+			fits = full(&a.MediaType, v)
+		case "uri":
+			fits = full(&a.URI, v)
+		case "metadata":
+			a.Metadata, fits = v, protocol.IsObject(v)
+		}
+		if !fits {
 			return a, false
 		}
 	}
-	return a, true
+	return a, a.ID != "" && a.Name != "" && a.MediaType != ""
 }
 
 // body makes the entry of an event that is no text, or says what is wrong with it.

@@ -57,7 +57,7 @@ func (j *journal) open() {
 		if err != nil {
 			return
 		}
-		if ok, err := TryLock(f, true); err == nil && ok && sameFile(f, name) { // a sweep may have removed it between the two
+		if ok, err := TryLock(f, true); err == nil && ok && SameFile(f, name) { // a sweep may have removed it between the two
 			j.lock = f
 			return
 		}
@@ -109,13 +109,6 @@ func removeLocked(f *os.File) {
 	if err != nil {
 		_ = os.Remove(f.Name()) // where open files cannot be removed
 	}
-}
-
-// sameFile reports whether f is still the file that name leads to.
-func sameFile(f *os.File, name string) bool {
-	a, err1 := f.Stat()
-	b, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
 // Sweep kills what runtimes that died left running, and removes their records from the journal folder dir. It touches nothing of a runtime

@@ -48,7 +48,7 @@ func (i *instance) hold() error {
 			return fmt.Errorf("%w: lock file: %w", session.ErrReadOnly, err)
 		}
 		ok, err := proc.TryLock(f, true)
-		if ok && err == nil && sameFile(f, i.name(i.id)) { // somebody may have removed it as dead between the two
+		if ok && err == nil && proc.SameFile(f, i.name(i.id)) { // somebody may have removed it as dead between the two
 			_, _ = fmt.Fprintln(f, os.Getpid()) // for a person who looks; nothing reads it
 			i.file = f
 			i.sweep()
@@ -62,13 +62,6 @@ func (i *instance) hold() error {
 			return fmt.Errorf("lock %s: taken by another process", i.name(i.id))
 		}
 	}
-}
-
-// sameFile reports whether f is still the file that name leads to.
-func sameFile(f *os.File, name string) bool {
-	a, err1 := f.Stat()
-	b, err2 := os.Stat(name)
-	return err1 == nil && err2 == nil && os.SameFile(a, b)
 }
 
 // sweep removes what processes that were killed left behind.

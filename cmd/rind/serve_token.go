@@ -47,13 +47,14 @@ func readToken(path string) (string, error) {
 type bearer struct {
 	token, path string
 	fresh       string   // file that takes path's place; "" where the token was there
+	shared      bool     // with other servers of the data folder: path is not the user's own
 	used        *os.File // locked while this server runs: the token at path is in use
 }
 
 // bearerOf reads the token of an explicit file, or makes a fresh one. That has its place with publish: a server that cannot listen must not
 // replace the token of one that does.
 func bearerOf(explicit, byDefault string) (*bearer, error) {
-	b := &bearer{path: byDefault}
+	b := &bearer{path: byDefault, shared: explicit == ""}
 	if explicit != "" {
 		path, err := filepath.Abs(explicit)
 		if err != nil {
@@ -93,18 +94,18 @@ func (b *bearer) make() error {
 // tokenWait is how long another server may be between making its token and publishing it.
 const tokenWait = 2 * time.Second
 
-// publish puts a fresh token in its place, unless another server runs on the one that lies there: then that one is this server's too, so that
-// whoever reads the file reaches both. One server at a time puts a token there, and each that runs holds a share of the lock.
+// publish puts a fresh token in its place, unless another server of the data folder runs on the one that lies there: then that one is this
+// server's too, so that whoever reads the file reaches both. One server at a time puts a token there, and each that runs holds a share of the lock.
 func (b *bearer) publish() error {
-	if b.fresh == "" {
-		return nil
+	if !b.shared {
+		return b.put()
 	}
 	lock, err := os.OpenFile(b.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return b.put()
 	}
 	b.used = lock
-	for deadline := time.Now().Add(tokenWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(tokenWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) { // not in the lock: who has it may be stopped
 		alone, err := proc.TryLock(lock, true)
 		if err != nil { // no locks to be had here
 			break

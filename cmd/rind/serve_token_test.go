@@ -82,3 +82,35 @@ func TestServersThatStartAtOnceAgreeOnAToken(t *testing.T) {
 		}
 	}
 }
+
+// A file that the user names is read where it is there and made where it is not; nothing else is put beside it, and no other server's token comes from it.
+func TestATokenFileOfTheUsersOwnIsSharedWithNothing(t *testing.T) {
+	dir, own := t.TempDir(), t.TempDir()
+	path := filepath.Join(own, "token")
+	first, err := bearerOf(path, filepath.Join(dir, "http-token"))
+	if err == nil {
+		err = first.publish()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.drop()
+	byDefault, err := bearerOf("", filepath.Join(dir, "http-token"))
+	if err == nil {
+		err = byDefault.publish()
+	}
+	if err != nil || byDefault.token == first.token {
+		t.Errorf("the token of the data folder is %q, %v", byDefault.token, err)
+	}
+	defer byDefault.drop()
+	again, err := bearerOf(path, filepath.Join(dir, "http-token"))
+	if err == nil {
+		err = again.publish()
+	}
+	if err != nil || again.token != first.token {
+		t.Errorf("read again it is %q, %v", again.token, err)
+	}
+	if files, _ := os.ReadDir(own); len(files) != 1 {
+		t.Errorf("beside it lie %v", files)
+	}
+}

@@ -20,7 +20,8 @@ type kept struct {
 	convs  map[string]*Place // of refs, by their conversations
 }
 
-// conversation finds a conversation whose session is kept; nil for none. It may have been deleted since, which whoever asks the session for something is told.
+// conversation finds a conversation whose session is kept; nil for none. It may have been deleted since, which whoever asks the session for
+// something is told.
 func (k *kept) conversation(id string) *Place {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -68,16 +68,48 @@ func TestTheSameKeyFromTwoProcessesDoesTheWorkOnce(t *testing.T) {
 	}
 }
 
+// However late it is asked again, a prompt is answered in the request scope its turn was begun in: that is what its tasks are known by.
 func TestAPromptOfARequestScopeThatIsAskedTwiceIsAnsweredTwice(t *testing.T) {
-	bubble(t, answering(), nil, func(h *house) {
-		s := h.draft()
+	synctest.Test(t, func(t *testing.T) {
+		backing := memory.NewBacking()
 		req := session.PromptRequest{Input: "x", Surface: "rind", Key: "k", Digest: "d", Scope: true}
-		_, c1 := ask(s, req)
-		_, c2 := ask(s, req)
-		o1, o2 := <-c1, <-c2
-		if o1.err != nil || o2.err != nil || o1.Turn != o2.Turn || o1.Scope == "" || o1.Scope != o2.Scope {
-			t.Errorf("outcomes %+v %v, and %+v %v", o1.Outcome, o1.err, o2.Outcome, o2.err)
+		dead := newHouse(t, backing.Open("dead"), hanging())
+		s0 := dead.draft()
+		ask(s0, req)
+		synctest.Wait()
+		recorded := ""
+		for _, e := range dead.entries(s0.ID) {
+			if b, err := protocol.Decode(&e); err != nil {
+				t.Fatal(err)
+			} else if acc, ok := b.(*protocol.TurnAccepted); ok {
+				recorded = acc.More.Scope
+			}
 		}
+		dead.store.Kill()
+
+		m := answering()
+		a := newHouse(t, backing.Open("a"), m)
+		s := a.open(s0.ID)
+		_, c1 := ask(s, req) // goes on with the turn
+		_, c2 := ask(s, req) // while it is being gone on with, or runs
+		o1, o2 := <-c1, <-c2
+		_, c3 := ask(s, req) // it has ended
+		b := newHouse(t, backing.Open("b"), m)
+		_, c4 := ask(b.open(s0.ID), req)
+		for i, o := range []ended{o1, o2, <-c3, <-c4} {
+			if o.err != nil || o.Turn != o1.Turn || o.Scope != recorded || recorded == "" || o.Answer != "ok" {
+				t.Errorf("answer %d: %+v %v, begun in scope %q", i+1, o.Outcome, o.err, recorded)
+			}
+		}
+		if len(m.requests) != 1 {
+			t.Errorf("%d model requests after the first process", len(m.requests))
+		}
+		checkLog(t, a)
+		a.close()
+		b.close()
+		dead.all.Shutdown(canceled())
+		_ = dead.store.Close()
+		synctest.Wait()
 	})
 }
 

@@ -45,7 +45,7 @@ type Outcome struct {
 	Fault   *TurnFault
 	Reason  string          // of a cancellation
 	Seq     Seq             // of the terminal; 0 when there is none
-	Scope   string          // request scope id
+	Scope   string          // request scope id; "" for a prompt without one
 	Answer  string          // content of the last assistant message
 	Record  json.RawMessage // of a compaction
 }
@@ -78,14 +78,17 @@ var errNoTerminal = errors.New("turn has no terminal")
 // readOutcome reads how a turn ended from its terminal.
 func readOutcome(ctx context.Context, store Log, turn TurnID) (Outcome, error) {
 	var last *Entry
-	answer := ""
+	scope, answer := "", ""
 	for e, err := range readTurn(ctx, store, turn) {
 		if err != nil {
 			return Outcome{}, err
 		}
-		if e.Kind == protocol.KindAssistantMessageCompleted {
-			if b, err := protocol.Decode(e); err == nil {
-				answer = b.(*protocol.AssistantMessageCompleted).Content
+		if e.Kind == protocol.KindTurnAccepted || e.Kind == protocol.KindAssistantMessageCompleted {
+			switch b, _ := protocol.Decode(e); b := b.(type) { // one that is not readable says nothing
+			case *protocol.TurnAccepted:
+				scope = b.More.Scope
+			case *protocol.AssistantMessageCompleted:
+				answer = b.Content
 			}
 		}
 		last = e
@@ -98,7 +101,7 @@ func readOutcome(ctx context.Context, store Log, turn TurnID) (Outcome, error) {
 		return Outcome{}, errors.Join(ErrCorrupt, err)
 	}
 	o := outcome(turn, b)
-	o.Seq, o.Answer = last.Seq, answer
+	o.Seq, o.Scope, o.Answer = last.Seq, scope, answer
 	return o, nil
 }
 

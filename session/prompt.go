@@ -143,7 +143,7 @@ func (s *Session) take(p *Prompt) {
 			p.finish(Outcome{}, protocol.Errorf(protocol.SessionBusy, "A request is already active for this session."))
 			return
 		}
-		p.scope = s.all.cfg.IDs.Hex32()
+		p.enterScope("")
 	}
 	if p.req.Key != "" {
 		s.keyed[p.key()] = p
@@ -205,16 +205,21 @@ func (s *Session) again(p *Prompt, turn TurnID) {
 		s.lane.later(func() { s.again(p, turn) })
 		return
 	}
-	if p.req.Scope && p.scope == "" {
-		p.scope = s.all.cfg.IDs.Hex32()
-	}
 	if open := s.next.Serial; open != nil && open.ID == turn {
+		p.enterScope(open.Scope)
 		s.resumeTurn(p, turn)
 		return
 	}
-	fetch(s, func(ctx context.Context, store Store) (Outcome, error) { return readOutcome(ctx, store, turn) }, func(o Outcome, err error) {
+	fetch(s, func(ctx context.Context, store Store) (Outcome, error) {
+		o, err := readOutcome(ctx, store, turn)
+		if err == nil && p.req.Scope {
+			o, err = readScope(ctx, store, s.ID, o)
+		}
+		return o, err
+	}, func(o Outcome, err error) {
 		switch {
 		case !errors.Is(err, errNoTerminal):
+			p.enterScope(o.Scope)
 			p.finish(o, err)
 		case p.unheard < maxUnheard: // another process has just begun it
 			p.unheard++

@@ -1,12 +1,62 @@
 package session
 
-import "github.com/rind-dev/rind/protocol"
+import (
+	"context"
+
+	"github.com/rind-dev/rind/protocol"
+)
 
 // requestScope is a request scope (docs/protocol/rind-v2.md section 4.3) whose turn is over while something of it is to come: background tasks
 // whose ends the model is told of in further turns.
 type requestScope struct {
 	prompt *Prompt // not answered yet; nil: none is open
 	last   Outcome // what it will be answered with
+}
+
+// enterScope names the request scope of a prompt that asks for one: recorded is the name its turn was begun under, by which its tasks know it; ""
+// for none.
+func (p *Prompt) enterScope(recorded string) {
+	switch {
+	case !p.req.Scope:
+	case recorded != "":
+		p.scope = recorded
+	case p.scope == "":
+		p.scope = p.s.all.cfg.IDs.Hex32()
+	}
+}
+
+// readScope reads how the request scope ended whose first turn ended with o: as scopeWent saw it, with the continuation turns of its tasks.
+func readScope(ctx context.Context, store Log, id SessionID, o Outcome) (Outcome, error) {
+	if o.Scope == "" {
+		return o, nil
+	}
+	of, answer := TurnID(""), ""
+	for e, err := range readLog(ctx, store, id, o.Seq, protocol.ViewAll) {
+		if err != nil {
+			return Outcome{}, err
+		}
+		if o.Outcome != OutcomeCompleted {
+			break
+		}
+		if e.Kind != protocol.KindTurnAccepted && (of == "" || e.Turn != of) {
+			continue
+		}
+		switch b, _ := protocol.Decode(e); b := b.(type) { // one that is not readable says nothing
+		case *protocol.TurnAccepted:
+			if b.More.Scope == o.Scope {
+				of, answer = e.Turn, ""
+			}
+		case *protocol.AssistantMessageCompleted:
+			answer = b.Content
+		case *protocol.TurnCompleted:
+			o.Answer, o.Seq, of = answer, e.Seq, ""
+		case *protocol.TurnFailed, *protocol.TurnCancelled:
+			went := outcome(o.Turn, b)
+			went.Scope, went.Answer, went.Seq, of = o.Scope, answer, e.Seq, ""
+			o = went
+		}
+	}
+	return o, nil
 }
 
 // scopeOpen reports whether the prompt of a request scope has no answer yet.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -174,7 +175,8 @@ func TestARequestScopeIsAnsweredAfterItsTasksAndTheirTurns(t *testing.T) {
 				}
 				h := policyHouse(t, memory.New(), m, allowing(), "", jobs)
 				s := h.draft()
-				_, ch := ask(s, session.PromptRequest{Input: "start it", Scope: true})
+				req := session.PromptRequest{Input: "start it", Scope: true, Surface: "rind", Key: "k", Digest: "d"}
+				_, ch := ask(s, req)
 				job := <-jobs.Started
 				synctest.Wait()
 				select {
@@ -206,6 +208,11 @@ func TestARequestScopeIsAnsweredAfterItsTasksAndTheirTurns(t *testing.T) {
 				o := <-ch
 				if o.err != nil || o.Outcome.Outcome != want || want == session.OutcomeCompleted && o.Answer != "it is done" {
 					t.Errorf("outcome %+v", o)
+				}
+				if end == "by itself" || end == "by a failing turn" { // what is in the log says so whenever it is asked again
+					if _, ch := ask(s, req); !reflect.DeepEqual(<-ch, o) {
+						t.Errorf("asked again it is not %+v", o)
+					}
 				}
 				if end != "at the end of the runtime" {
 					checkLog(t, h)

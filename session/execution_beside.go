@@ -23,6 +23,7 @@ type besideRun struct {
 	before   stage // the one that cancelling came from
 	provider providerState
 	placed   bool   // it holds a place of the process
+	waits    bool   // to start again: its start could not be stored
 	late     func() // finishes with what the provider returned while the execution was being cancelled; nil for none
 
 	message string
@@ -126,13 +127,55 @@ func (run *besideRun) opening() []line {
 
 func (run *besideRun) start() {
 	run.s.append(run.opening(), func(_ Seq, err error) {
-		if err != nil { // it has not begun: its end is what can still be tried
+		switch {
+		case err == nil:
+			go run.work()
+		case passes(err) && !run.s.stopping:
+			run.s.log().Warn("execution did not start", "session", run.s.ID, "turn", run.turn, "err", err)
+			run.startAgain()
+		default: // it has not begun: its end is what can still be tried
 			run.provider = returned
 			run.end(&ending{turn: run.turn, kind: endFailed, failure: executionFault(messageOf(err))}, nil)
-			return
 		}
-		go run.work()
 	})
+}
+
+// startAgain starts the execution in a second, in the place it holds: it was accepted, and is not given up for what passes. Meanwhile it may be
+// cancelled, or a process that got the lease may have gone on with it.
+func (run *besideRun) startAgain() {
+	s := run.s
+	run.waits = true
+	s.after(time.Second, func() {
+		switch {
+		case s.exec.runs[run.turn] != run: // left to the next process
+		case run.stage == stageCancelling: // which may come to nothing
+			run.startAgain()
+		case run.stage != stageRunning:
+			run.provider = returned
+			run.free()
+		default:
+			s.withLease(run.startHeld)
+		}
+	})
+}
+
+// startHeld goes on with startAgain, with the lease or why it could not be had.
+func (run *besideRun) startHeld(err error) {
+	s := run.s
+	open := s.next.turn(run.turn)
+	switch {
+	case s.gone.Load() || err == nil && open == nil:
+		run.provider = returned
+		run.over(errTurnGone)
+	case err != nil || run.stage != stageRunning:
+		run.startAgain()
+	case open.Started: // by a process that is gone
+		run.provider = returned
+		run.end(lostEnding(open, ""), nil)
+	default:
+		run.waits = false
+		run.start()
+	}
 }
 
 // work calls the provider. It ends when that returns.

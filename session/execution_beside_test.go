@@ -102,6 +102,70 @@ func TestACancelBehindAnEndThatCannotBeStoredYetIsAnsweredWithThatEnd(t *testing
 	})
 }
 
+func TestAnExecutionInLineIsNotGivenUpBecauseItsStartCannotBeStoredForAMoment(t *testing.T) {
+	for meanwhile, want := range map[string]string{
+		"nothing":              "turn_accepted user_message turn_started turn_completed",
+		"it is cancelled":      "turn_accepted cancel_requested turn_cancelled",
+		"the runtime ends":     "turn_accepted",
+		"another cancel fails": "turn_accepted user_message turn_started turn_completed",
+	} {
+		t.Run(meanwhile, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, f := faultHouse(t, answering())
+				h.all.SetExecutions(session.ExecutionOptions{Running: 1})
+				s := h.draft()
+				h.prompt(s, "a turn before")
+				g := &gated{let: make(chan struct{}, 2)}
+				h.execute(s, beside(g))
+				waiting := h.execute(s, beside(g))
+				f.FailAt(2, session.ErrFull) // the end of the first is stored, the start of the second is not
+				g.let <- struct{}{}
+				time.Sleep(10 * time.Second)
+				synctest.Wait()
+				if got := h.of(s, waiting); got != "turn_accepted" {
+					t.Errorf("it went %s", got)
+				}
+				switch meanwhile {
+				case "another cancel fails":
+					if err := s.SubmitCancel(waiting, nil)(t.Context()); protocol.KindOf(err) != protocol.PersistenceError {
+						t.Errorf("cancel on a full disk: %v", err)
+					}
+					f.Mend()
+				case "it is cancelled":
+					f.Mend()
+					if err := s.SubmitCancel(waiting, nil)(t.Context()); err != nil {
+						t.Error(err)
+					}
+				case "the runtime ends":
+					f.Mend()
+					if err := h.all.Shutdown(t.Context()); err != nil {
+						t.Error(err)
+					}
+				default:
+					f.Mend()
+				}
+				g.let <- struct{}{}
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if got := h.of(s, waiting); got != want {
+					t.Errorf("it went %s, want %s", got, want)
+				}
+				if meanwhile != "the runtime ends" {
+					next := h.execute(s, beside(g)) // the place is free again
+					if meanwhile != "it is cancelled" {
+						g.let <- struct{}{}
+					}
+					synctest.Wait()
+					if got := h.of(s, next); !strings.HasSuffix(got, "turn_completed") {
+						t.Errorf("one after it went %s", got)
+					}
+				}
+				h.close()
+			})
+		})
+	}
+}
+
 // refusing is a store whose appends can be held until the test says how they end.
 type refusing struct {
 	session.Store

@@ -6,10 +6,11 @@ import "sync"
 // that find none wait in the order in which they asked. An execution that waits for a person has none and goes on at once after the
 // answer, so that for a while more may run than there are places. Safe for concurrent use.
 type places struct {
-	mu    sync.Mutex
-	most  int // 0: no bound
-	taken int
-	line  []func()
+	mu     sync.Mutex
+	most   int // 0: no bound
+	taken  int
+	line   []func()
+	closed bool // none is given out any more
 }
 
 // take takes a place and reports true; when there is none, ready is called once one was taken for it. ready must not block, and must see to
@@ -17,7 +18,7 @@ type places struct {
 func (p *places) take(ready func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.most > 0 && (p.taken >= p.most || len(p.line) > 0) {
+	if !p.free() {
 		p.line = append(p.line, ready)
 		return false
 	}
@@ -29,11 +30,23 @@ func (p *places) take(ready func()) bool {
 func (p *places) try() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.most > 0 && (p.taken >= p.most || len(p.line) > 0) {
+	if !p.free() {
 		return false
 	}
 	p.taken++
 	return true
+}
+
+// free reports whether who comes now may have a place; p.mu is held.
+func (p *places) free() bool {
+	return !p.closed && (p.most == 0 || p.taken < p.most && len(p.line) == 0)
+}
+
+// close keeps what stands in line from starting, because the runtime ends: a place that one leaves goes to nobody.
+func (p *places) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed, p.line = true, nil
 }
 
 // retake takes a place for what had one before, and waits for none.
@@ -48,7 +61,7 @@ func (p *places) give() {
 	p.mu.Lock()
 	p.taken--
 	var next []func()
-	for len(p.line) > 0 && p.taken < p.most {
+	for !p.closed && len(p.line) > 0 && p.taken < p.most {
 		next = append(next, p.line[0])
 		p.line = p.line[1:]
 		p.taken++

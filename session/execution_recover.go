@@ -27,14 +27,13 @@ const (
 
 // RecoverExecutions closes or starts again every open execution that was accepted over the portable protocol and that no living process
 // works on; those that are started are started in the order of their acceptance, over all sessions. Turns of editors are left alone.
-// Sessions it cannot read are passed over with a line in the log. From then on a session whose lease this process takes is looked
-// after too: what another process left in line there is started.
+// Sessions it cannot read are passed over with a line in the log; where that may pass, they are looked after again in a moment, until all is
+// done or the runtime ends. From then on a session whose lease this process takes is looked after too: what another process left in line there
+// is started.
 func (ss *Sessions) RecoverExecutions(ctx context.Context, r Recovery) error {
 	again, err := ss.recoverAll(ctx, &r)
 	slices.SortStableFunc(again, func(a, b *renewal) int { return a.accepted.Compare(b.accepted) })
-	for _, n := range again { // one after the other, so that they ask for their places in this order; each is handed over, whatever ctx says
-		_ = n.s.call(ctx, func(done func(error)) { n.start(); done(nil) })
-	}
+	startAll(ctx, again)
 	if err != nil {
 		return err
 	}
@@ -60,6 +59,7 @@ func (ss *Sessions) recoverAll(ctx context.Context, r *Recovery) (again []*renew
 			some, err := ss.recoverSession(ctx, metas[i].ID, r)
 			if err != nil {
 				ss.cfg.Log.Warn("recover executions", "session", metas[i].ID, "err", err)
+				ss.recoverLater(metas[i].ID, r, err)
 			}
 			again = append(again, some...)
 		}
@@ -78,12 +78,64 @@ type renewal struct {
 	accepted time.Time
 }
 
+// startAll starts executions one after the other, so that they ask for their places in this order; each is handed over, whatever ctx says.
+func startAll(ctx context.Context, again []*renewal) {
+	for _, n := range again {
+		_ = n.s.call(ctx, func(done func(error)) { n.start(); done(nil) })
+	}
+}
+
 func (n *renewal) start() {
 	n.s.exec.pending--
-	if n.s.next.turn(n.turn) != nil {
+	if slices.ContainsFunc(n.s.orphaned(), func(t *OpenTurn) bool { return t.ID == n.turn }) { // else it was ended, or started, meanwhile
 		n.s.enqueue(n.turn, &n.req)
 	}
 	n.s.settleDown()
+}
+
+// Pauses before a session is looked after again.
+const (
+	firstRecoverPause = 250 * time.Millisecond
+	lastRecoverPause  = 30 * time.Second
+)
+
+// recoverLater looks after a session again in a moment, and again until that succeeds, unless err is one that will not pass, or means that it
+// is another process's. Its goroutine ends with the runtime.
+func (ss *Sessions) recoverLater(id SessionID, r *Recovery, err error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if ss.stopping || ss.recovering[id] || !passes(err) {
+		return
+	}
+	ss.recovering[id] = true
+	ss.live.Add(1)
+	go func() {
+		defer ss.live.Done()
+		for pause := firstRecoverPause; passes(err) && Pause(ss.ctx, pause) == nil; pause = min(2*pause, lastRecoverPause) {
+			var again []*renewal
+			again, err = ss.recoverSession(ss.ctx, id, r)
+			startAll(ss.ctx, again)
+			if err != nil {
+				ss.cfg.Log.Warn("recover executions again", "session", id, "err", err)
+			}
+		}
+		ss.mu.Lock()
+		delete(ss.recovering, id)
+		ss.mu.Unlock()
+	}()
+}
+
+// passes reports whether what failed with err may succeed when it is tried again here.
+func passes(err error) bool {
+	if e, ok := errors.AsType[*protocol.Error](err); ok && e.Kind != protocol.PersistenceError {
+		return false // gone, another process's, or the runtime ends
+	}
+	for _, lasting := range []error{ErrNotFound, ErrBusy, ErrCorrupt, ErrNewer, ErrClosed, context.Canceled} {
+		if errors.Is(err, lasting) {
+			return false
+		}
+	}
+	return err != nil
 }
 
 func (ss *Sessions) recoverSession(ctx context.Context, id SessionID, r *Recovery) (again []*renewal, err error) {
@@ -106,12 +158,12 @@ func (ss *Sessions) recoverSession(ctx context.Context, id SessionID, r *Recover
 				done(err)
 				return
 			}
-			s.orphans(r, func(lost []*ending, started []*renewal) {
+			s.orphans(r, func(lost []*ending, started []*renewal, unread error) {
 				if t := s.next.Serial; t != nil && s.lane.free() && t.Surface == protocol.SurfacePortable && !t.waiting() {
 					lost = append([]*ending{lostEnding(t, notStartedText)}, lost...)
 				}
 				again = started
-				s.endAll(lost, done)
+				s.endAll(lost, func(unended error) { done(cmp.Or(unread, unended)) })
 			})
 		})
 	})
@@ -136,26 +188,26 @@ func (s *Session) orphaned() []*OpenTurn {
 }
 
 // orphans tells then of the executions that no process works on, in the order of their acceptance: those that are to be closed, and those that
-// are to be started. One that cannot be read now is neither: it stays as it is until the lease is taken the next time. The lease is held.
-func (s *Session) orphans(r *Recovery, then func(ends []*ending, again []*renewal)) {
+// are to be started. One that cannot be read now, which unread says, is neither. The lease is held.
+func (s *Session) orphans(r *Recovery, then func(ends []*ending, again []*renewal, unread error)) {
 	var turns []TurnID
 	for _, t := range s.orphaned() {
 		if !t.Started && t.Cancel == nil {
 			turns = append(turns, t.ID)
 		}
 	}
-	fetch(s, func(ctx context.Context, store Store) (map[TurnID]acceptedAt, error) {
-		found := map[TurnID]acceptedAt{}
+	fetch(s, func(ctx context.Context, store Store) (found map[TurnID]acceptedAt, unread error) {
+		found = map[TurnID]acceptedAt{}
 		for _, turn := range turns {
 			a, err := readAcceptance(ctx, store, turn)
 			if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrCorrupt) {
-				s.log().Warn("read acceptance", "session", s.ID, "turn", turn, "err", err)
+				unread = fmt.Errorf("acceptance of %s: %w", turn, err)
 				continue
 			}
 			found[turn] = a
 		}
-		return found, nil
-	}, func(found map[TurnID]acceptedAt, _ error) {
+		return found, unread
+	}, func(found map[TurnID]acceptedAt, unread error) {
 		var ends []*ending
 		var again []*renewal
 		for _, t := range s.orphaned() {
@@ -175,7 +227,7 @@ func (s *Session) orphans(r *Recovery, then func(ends []*ending, again []*renewa
 			s.exec.pending++
 			again = append(again, n)
 		}
-		then(ends, again)
+		then(ends, again, unread)
 	})
 }
 
@@ -188,20 +240,25 @@ func (s *Session) adopt() {
 	}
 	s.exec.pending++
 	s.exec.adoption.shut = true
-	s.orphans(r, func(ends []*ending, again []*renewal) {
+	s.orphans(r, func(ends []*ending, again []*renewal, unread error) {
 		for _, n := range again {
 			n.start()
 		}
 		s.exec.adoption.open()
-		s.endAll(ends, func(error) {
+		s.endAll(ends, func(unended error) {
+			if err := cmp.Or(unread, unended); err != nil {
+				s.log().Warn("adopt executions", "session", s.ID, "err", err)
+				s.all.recoverLater(s.ID, r, err)
+			}
 			s.exec.pending--
 			s.settleDown()
 		})
 	})
 }
 
-// endAll closes turns that no goroutine of this process works on. The lease is held.
-func (s *Session) endAll(ends []*ending, done func(error)) {
+// endAll closes turns that no goroutine of this process works on; done gets an error of one that could not be closed. The lease is held.
+func (s *Session) endAll(ends []*ending, done func(unended error)) {
+	var unended error
 	left := len(ends)
 	if left == 0 {
 		done(nil)
@@ -210,10 +267,10 @@ func (s *Session) endAll(ends []*ending, done func(error)) {
 	for _, e := range ends {
 		s.endAside(e, func(err error) {
 			if err != nil {
-				s.log().Warn("close execution", "session", s.ID, "turn", e.turn, "err", err)
+				unended = fmt.Errorf("end of %s: %w", e.turn, err)
 			}
 			if left--; left == 0 {
-				done(nil)
+				done(unended)
 				s.nextPrompt()
 			}
 		})

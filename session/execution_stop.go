@@ -93,7 +93,7 @@ func (run *besideRun) clean(r CancelRequest) {
 // stopExecutions cancels what runs beside the serial lane, because the runtime ends. What has not started stays in line in the log.
 func (s *Session) stopExecutions() {
 	for _, run := range s.exec.runs {
-		if run.provider == uncalled {
+		if run.provider == uncalled || run.waits {
 			delete(s.exec.runs, run.turn)
 			continue
 		}

@@ -46,12 +46,13 @@ type Sessions struct {
 	unstored  atomic.Bool              // the end of a turn could not be stored at the end of the process
 	recovery  atomic.Pointer[Recovery] // set once executions of other processes are looked after
 
-	mu       sync.Mutex // guards the fields below; never held over I/O
-	open     map[SessionID]*Session
-	tasks    map[string]SessionID // background tasks of the open ones
-	stopping bool
-	watching bool
-	live     sync.WaitGroup
+	mu         sync.Mutex // guards the fields below; never held over I/O
+	open       map[SessionID]*Session
+	tasks      map[string]SessionID // background tasks of the open ones
+	stopping   bool
+	watching   bool
+	live       sync.WaitGroup
+	recovering map[SessionID]bool // those looked after again in a moment; see recoverLater
 
 	ctx    context.Context // of watching
 	cancel context.CancelFunc
@@ -80,7 +81,7 @@ func NewSessions(cfg Config) *Sessions {
 		cfg.Guide = noGuide{}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Sessions{cfg: cfg, open: map[SessionID]*Session{}, tasks: map[string]SessionID{}, ctx: ctx, cancel: cancel}
+	return &Sessions{cfg: cfg, open: map[SessionID]*Session{}, tasks: map[string]SessionID{}, recovering: map[SessionID]bool{}, ctx: ctx, cancel: cancel}
 }
 
 // now is the time an entry gets: UTC, microseconds.

@@ -17,6 +17,7 @@ func (ss *Sessions) Shutdown(ctx context.Context) error {
 	ss.stopping = true
 	ss.mu.Unlock()
 	all := ss.opened() // none comes any more
+	ss.places.close()  // each session hears of the end by itself: one that is cancelled must not let another's execution start
 	if ss.cfg.OnEnd != nil {
 		ss.cfg.OnEnd()
 	}

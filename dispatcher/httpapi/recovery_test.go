@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rind-dev/rind/dispatcher/executions"
+	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/store/memory"
@@ -181,48 +182,68 @@ func TestAnExecutionThatWaitedTooLongIsNotStartedByTheNextProcess(t *testing.T) 
 	}
 }
 
-// shut is a store that reads no turn for a while.
+// shut is a store that for a while reads no turn, or no log, or writes nothing.
 type shut struct {
 	session.Store
-	now atomic.Bool
+	turns, logs, writes atomic.Bool
+	refused             atomic.Int64
 }
 
 func (l *shut) ReadTurn(ctx context.Context, turn session.TurnID, after int64, limit int, into *session.Page) ([]session.Entry, error) {
-	if l.now.Load() {
+	if l.turns.Load() {
+		l.refused.Add(1)
 		return nil, session.ErrLocked
 	}
 	return l.Store.ReadTurn(ctx, turn, after, limit, into)
 }
 
-// Section 10: an execution that stood in line and cannot be read for a moment is not given up for that: it stays in line, and is started once its
-// conversation is worked in again.
-func TestWhatStoodInLineIsNotGivenUpBecauseItCannotBeReadForAMoment(t *testing.T) {
-	backing := memory.NewBacking()
-	h, next := newHeld(), newHeld()
-	m := &model{replies: replies{saying("ok")}}
-	dead := backing.Open("dead")
-	p := serve(t, dead, m, h.with(1))
-	c := p.conversation()
-	first := p.start(c, "held", "first", "")
-	<-h.begun
-	id := p.start(c, "held", "queued", "")
-	dead.Kill()
+func (l *shut) Read(ctx context.Context, id session.SessionID, after session.Seq, limit int, v protocol.View) ([]session.Entry, error) {
+	if l.logs.Load() {
+		l.refused.Add(1)
+		return nil, session.ErrLocked
+	}
+	return l.Store.Read(ctx, id, after, limit, v)
+}
 
-	store := &shut{Store: backing.Open("next")}
-	store.now.Store(true)
-	q := serve(t, store, m, next.with(1))
-	store.now.Store(false)
-	if events := q.events(id); q.state(id) != "queued" || types(events) != "run.queued" {
-		t.Fatalf("it is %s, told %s", q.state(id), types(events))
+func (l *shut) Append(held session.Lease, b session.Batch, done func(error)) {
+	if l.writes.Load() {
+		l.refused.Add(1)
+		go done(session.ErrLocked)
+		return
 	}
-	sound(t, q.events(first)) // which does not need to be read for its end
-	next.let <- struct{}{}
-	next.let <- struct{}{}
-	fresh := q.start(c, "held", "fresh", "")
-	for _, id := range []string{id, fresh} {
-		sound(t, q.follow(id, nil, nil))
-	}
-	if got := strings.Join(next.order, " "); got != "queued fresh" {
-		t.Errorf("started %s", got)
+	l.Store.Append(held, b, done)
+}
+
+// Section 10: an execution that stood in line and cannot be read for a moment is not given up for that: it stays in line, and is started once it
+// can be read, though nobody comes to its conversation.
+func TestWhatStoodInLineIsNotGivenUpBecauseItCannotBeReadForAMoment(t *testing.T) {
+	for what, part := range map[string]func(*shut) *atomic.Bool{
+		"its acceptance":   func(l *shut) *atomic.Bool { return &l.turns },
+		"its conversation": func(l *shut) *atomic.Bool { return &l.logs },
+		"nothing is kept":  func(l *shut) *atomic.Bool { return &l.writes },
+	} {
+		t.Run(what, func(t *testing.T) {
+			backing := memory.NewBacking()
+			h, next := newHeld(), newHeld()
+			m := &model{replies: replies{saying("ok")}}
+			dead := backing.Open("dead")
+			p := serve(t, dead, m, h.with(1))
+			c := p.conversation()
+			first := p.start(c, "held", "first", "")
+			<-h.begun
+			id := p.start(c, "held", "queued", "")
+			dead.Kill()
+
+			store := &shut{Store: backing.Open("next")}
+			part(store).Store(true)
+			q := serve(t, store, m, next.with(1))
+			next.let <- struct{}{}
+			part(store).Store(false)
+			sound(t, q.follow(id, nil, nil))
+			sound(t, q.events(first))
+			if got := strings.Join(next.order, " "); got != "queued" || store.refused.Load() == 0 {
+				t.Errorf("started %s, %d reads refused", got, store.refused.Load())
+			}
+		})
 	}
 }

@@ -240,7 +240,7 @@ func TestWhatStoodInLineIsNotGivenUpBecauseItCannotBeReadForAMoment(t *testing.T
 			next.let <- struct{}{}
 			part(store).Store(false)
 			sound(t, q.follow(id, nil, nil))
-			sound(t, q.events(first))
+			sound(t, q.follow(first, nil, nil))
 			if got := strings.Join(next.order, " "); got != "queued" || store.refused.Load() == 0 {
 				t.Errorf("started %s, %d reads refused", got, store.refused.Load())
 			}

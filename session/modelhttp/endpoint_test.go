@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -223,15 +224,22 @@ func TestKeepAlivesAloneKeepAStreamForALimitedTime(t *testing.T) {
 }
 
 func TestASlowConsumerIsNotTakenForASilentProvider(t *testing.T) {
-	s := speak(t, modelhttp.Config{BaseURL: providertest.NewServer(t, good).URL(), Idle: 30 * time.Millisecond})
-	for c, err := range s.Generate(t.Context(), providertest.Hello()) {
-		if err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		answer := providertest.Canned(http.StatusOK, providertest.Events("Hi", "there", "[DONE]"))
+		s := speak(t, modelhttp.Config{BaseURL: "http://model.invalid", Idle: time.Minute, Transport: answer})
+		said := ""
+		for c, err := range s.Generate(t.Context(), providertest.Hello()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said += c.Text; c.Kind == session.ChunkText {
+				time.Sleep(time.Hour) // the consumer's own business, longer than Idle and Total
+			}
 		}
-		if c.Kind == session.ChunkText {
-			<-time.After(100 * time.Millisecond) // the consumer's own business, longer than Idle
+		if said != "Hithere" {
+			t.Errorf("%q", said)
 		}
-	}
+	})
 }
 
 func TestAListThatCannotBeHadIsAFault(t *testing.T) {

@@ -278,7 +278,9 @@ func (d *double) take(m wire) {
 		d.write(object{"id": m.ID, "result": object{"inputId": "theirs-1", "mode": "steering", "pending": 1}})
 		d.steered <- p.Prompt[0].Text
 	case "session/close":
-		_ = os.WriteFile(os.Getenv("HOME")+"/closed", []byte(d.session), 0o600)
+		at := os.Getenv("HOME") + "/closed"
+		_ = os.WriteFile(at+".new", []byte(d.session), 0o600)
+		_ = os.Rename(at+".new", at) // whoever sees it reads all of it
 		d.write(object{"id": m.ID, "result": object{}})
 	}
 }
@@ -528,8 +530,8 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			<-cancelled
 			d.end(id, "cancelled")
 			return
-		case "sleep":
-			time.Sleep(200 * time.Millisecond)
+		case "await": // a file that the test makes
+			d.awaitFile(arg)
 		case "refuse":
 			d.end(id, "refusal")
 			return
@@ -556,7 +558,7 @@ func (d *double) prompt(id json.RawMessage, text, first string) {
 			return
 		case "late":
 			d.end(id, "end_turn")
-			time.Sleep(30 * time.Millisecond)
+			d.awaitFile("over")
 			d.say("Later on.")
 			return
 		}

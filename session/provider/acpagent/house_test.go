@@ -16,9 +16,9 @@ import (
 	"github.com/rind-dev/rind/session/store/memory"
 )
 
-// quick are bounds that tests can wait for.
+// quick are bounds that tests can wait for, and long ones where a busy machine would be taken for a bad agent.
 var quick = times{
-	initialize: 20 * time.Second, open: 20 * time.Second, quiet: 50 * time.Millisecond, cancel: 300 * time.Millisecond, shutdown: 200 * time.Millisecond,
+	initialize: 20 * time.Second, open: 20 * time.Second, quiet: 50 * time.Millisecond, cancel: 20 * time.Second, shutdown: 200 * time.Millisecond,
 	idle: time.Minute, stall: time.Minute, late: 100 * time.Millisecond, window: time.Minute, blocked: 10 * time.Second,
 	progress: 20 * time.Millisecond, closing: 200 * time.Millisecond,
 }

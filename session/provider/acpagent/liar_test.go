@@ -51,7 +51,7 @@ func TestAMessageOfTenMegabytesInOneLineIsKeptWhole(t *testing.T) {
 }
 
 func TestARequestForConsentAfterACancelIsAnsweredAsCancelledAndAsksNobody(t *testing.T) {
-	h := open(t, memory.New(), "plain", func(c *Config) { c.times.cancel = usual.cancel })
+	h := open(t, memory.New(), "plain")
 	s := h.draft("ask")
 	ch := h.ask(s, "say=begun latter")
 	h.until(s, "text", func(v *session.View) bool { return v.Serial != nil && len(v.Serial.Text) > 0 })

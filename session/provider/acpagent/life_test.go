@@ -38,7 +38,7 @@ func TestAnAgentIsLoggedInToOnceByItsOwnWayOrTheOneThatIsConfigured(t *testing.T
 
 // An agent that rests is closed as it wants to be, ends, and comes back with its session when it is needed.
 func TestAnAgentThatRestsIsClosedAndComesBackWithItsSession(t *testing.T) {
-	h := open(t, memory.New(), "closes", func(c *Config) { c.times.idle = 100 * time.Millisecond })
+	h := open(t, memory.New(), "closes", func(c *Config) { c.times.idle, c.times.closing = 100*time.Millisecond, 20*time.Second })
 	s := h.draft("ask")
 	first := h.prompt(s, "pid").Answer
 	closed := filepath.Join(h.dir, "closed")

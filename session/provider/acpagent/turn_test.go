@@ -67,7 +67,11 @@ func TestStopReasonsPassThrough(t *testing.T) {
 func TestACancelKeepsTheChildWhichIsKilledOnlyWhenItDoesNotAnswer(t *testing.T) {
 	for _, modes := range []string{"plain", "deaf", "deaf,stubborn"} {
 		t.Run(modes, func(t *testing.T) {
-			h := open(t, memory.New(), modes)
+			h := open(t, memory.New(), modes, func(c *Config) {
+				if modes != "plain" { // which answers, and is waited for
+					c.times.cancel = 300 * time.Millisecond
+				}
+			})
 			s := h.draft("ask")
 			pid := h.prompt(s, "pid").Answer
 			ch := h.ask(s, "say=partial hang")
@@ -75,7 +79,7 @@ func TestACancelKeepsTheChildWhichIsKilledOnlyWhenItDoesNotAnswer(t *testing.T) 
 			began := time.Now()
 			s.Cancel(session.CancelRequest{}, func(error) {})
 			o := h.await(ch)
-			if o.Outcome != session.OutcomeCancelled || o.Stop != "cancelled" || time.Since(began) > 4*time.Second {
+			if o.Outcome != session.OutcomeCancelled || o.Stop != "cancelled" || time.Since(began) > 20*time.Second {
 				t.Errorf("%+v after %s", o, time.Since(began))
 			}
 			if m := find[*protocol.AssistantMessageCompleted](h, s.ID); m[len(m)-1].Content != "partial" {
@@ -106,14 +110,13 @@ func TestAnEndInMidTurnFailsItWithTheReasonAndTheNextPromptStartsAnew(t *testing
 }
 
 func TestThreeCrashesInAMinuteStopTheStarting(t *testing.T) {
-	h := open(t, memory.New(), "plain")
+	h := open(t, memory.New(), "plain", func(c *Config) { c.times.blocked = time.Hour })
 	s := h.draft("ask")
 	for range 3 {
 		h.prompt(s, "crash")
 	}
-	began := time.Now()
-	o := h.prompt(s, "hello")
-	if o.Fault == nil || !strings.Contains(o.Fault.Message, "ended three times within a minute") || time.Since(began) > time.Second {
+	o := h.prompt(s, "hello") // waits for nothing
+	if o.Fault == nil || !strings.Contains(o.Fault.Message, "ended three times within a minute") {
 		t.Errorf("%+v", o.Fault)
 	}
 }
@@ -174,6 +177,7 @@ func TestWhatComesAfterTheAnswerOpensATurnOfItsOwn(t *testing.T) {
 	h := open(t, memory.New(), "plain")
 	s := h.draft("ask")
 	h.prompt(s, "hello late")
+	put(t, filepath.Join(h.dir, "over"), "")
 	h.until(s, "background turn", func(v *session.View) bool { return v.Serial == nil && v.Preview == "Later on." })
 	starts := find[*protocol.TurnStarted](h, s.ID)
 	if len(starts) != 2 || starts[1].Origin != protocol.OriginBackground {
@@ -186,7 +190,7 @@ func TestWhatComesAfterTheAnswerOpensATurnOfItsOwn(t *testing.T) {
 
 // What an agent goes on to say is not told once the person stopped hearing it.
 func TestACancelOfWhatAnAgentSaysAfterItsAnswerOpensNoFurtherTurn(t *testing.T) {
-	h := open(t, memory.New(), "plain")
+	h := open(t, memory.New(), "plain", func(c *Config) { c.times.late = time.Minute }) // an agent that is held up is not quiet
 	s := h.draft("ask")
 	h.prompt(s, "babble")
 	h.until(s, "background turn", func(v *session.View) bool { return v.Serial != nil && len(v.Serial.Text) > 0 })
@@ -209,7 +213,7 @@ func TestACancelOfWhatAnAgentSaysAfterItsAnswerOpensNoFurtherTurn(t *testing.T) 
 func TestAFollowUpReachesTheAgentWhenItsAnswerEndsAndSteeringIsRefused(t *testing.T) {
 	h := open(t, memory.New(), "plain")
 	s := h.draft("ask")
-	ch := h.ask(s, "say=one sleep sleep")
+	ch := h.ask(s, "say=one await=go")
 	h.until(s, "text", func(v *session.View) bool { return v.Serial != nil && len(v.Serial.Text) > 0 })
 	done := make(chan error, 2)
 	s.Enqueue(protocol.ModeSteering, "say=no", "", func(_ session.InputResult, err error) { done <- err })
@@ -220,6 +224,7 @@ func TestAFollowUpReachesTheAgentWhenItsAnswerEndsAndSteeringIsRefused(t *testin
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
+	put(t, filepath.Join(h.dir, "go"), "")
 	if o := h.await(ch); o.Answer != "two" {
 		t.Errorf("%+v", o)
 	}
@@ -236,7 +241,7 @@ func TestARestartResumesLoadsOrTellsTheAgentWhatWasSaid(t *testing.T) {
 			h.prompt(s, "say=remember-this")
 			id := s.ID
 			h.close()
-			h2 := open(t, store, modes)
+			h2 := open(t, store, modes, func(c *Config) { c.times.quiet = 2 * time.Second }) // of a load only; what is replayed late comes right behind
 			s2, err := h2.all.Open(t.Context(), id)
 			if err != nil {
 				t.Fatal(err)

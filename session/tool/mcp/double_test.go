@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,6 +52,13 @@ func (d *double) write(m object) {
 	d.line(string(protocol.MustMarshal(m)))
 }
 
+// has reports whether a message of that method came.
+func (d *double) has(method string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Contains(d.got, method)
+}
+
 func (d *double) say(text string, id json.RawMessage) {
 	d.write(object{"id": id, "result": object{"content": []any{object{"type": "text", "text": text}}}})
 }
@@ -67,13 +75,12 @@ func (d *double) start() bool {
 	case "deaf": // never reads
 		select {}
 	case "late":
-		for range 1000 {
+		for {
 			if _, err := os.Stat(os.Getenv("DOUBLE_GATE")); err == nil {
 				return true
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
-		return false
 	case "noise":
 		d.line("Server listening on stdio")
 		d.line("")
@@ -149,7 +156,7 @@ func item(name, about string) object {
 }
 
 var doubleTools = []string{
-	"echo", "structured", "fail", "error", "crash", "hang", "steps", "forever", "image", "env", "huge", "grow", "ask", "cancelled", "unknown", "cwd", "pid", "twice", "tardy", "spam", "big", "torn", "nothing", "scalar",
+	"echo", "structured", "fail", "error", "crash", "hang", "forever", "image", "env", "huge", "grow", "ask", "cancelled", "unknown", "cwd", "pid", "twice", "tardy", "spam", "big", "torn", "nothing", "scalar",
 }
 
 func (d *double) list(m *message) {
@@ -234,12 +241,6 @@ func (d *double) call(m *message) {
 		fmt.Fprintln(os.Stderr, "out of memory")
 		os.Exit(7)
 	case "hang":
-	case "steps":
-		for i := range 4 {
-			progress(i)
-			time.Sleep(60 * time.Millisecond)
-		}
-		d.say("done", m.ID)
 	case "forever":
 		for i := range 10000 {
 			progress(i)
@@ -272,8 +273,10 @@ func (d *double) call(m *message) {
 		d.say("first", m.ID)
 		d.say("second", m.ID)
 		d.write(object{"id": m.ID, "error": object{"code": 1, "message": "third"}})
-	case "tardy":
-		time.Sleep(400 * time.Millisecond)
+	case "tardy": // answers once nobody waits for it
+		for !d.has("notifications/cancelled") {
+			time.Sleep(5 * time.Millisecond)
+		}
 		d.say("too late", m.ID)
 		d.mu.Lock()
 		d.got = append(d.got, "answered late")

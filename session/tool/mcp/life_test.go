@@ -111,15 +111,15 @@ func TestAServerThatNeverAnswersIsGivenUp(t *testing.T) {
 
 func TestATurnGoesWithoutAServerThatStartsSlowlyAndHasItLater(t *testing.T) {
 	gate := filepath.Join(t.TempDir(), "gate")
-	h := open(t, object{"d": program("late", object{"env": object{"DOUBLE_GATE": gate}})}, func(c *Config) { c.Wait = 50 * time.Millisecond })
+	h := open(t, object{"d": program("late", object{"env": object{"DOUBLE_GATE": gate}})}, func(c *Config) { c.Wait = time.Second })
 	if tools := h.Tools(t.Context()); len(tools) != 0 {
 		t.Fatalf("%d tools of a server that has not started", len(tools))
 	}
 	began := time.Now()
-	for range 20 {
+	for range 40 {
 		h.Tools(t.Context())
 	}
-	if time.Since(began) > time.Second {
+	if time.Since(began) > 20*time.Second {
 		t.Error("later turns wait again")
 	}
 	if err := os.WriteFile(gate, nil, 0o600); err != nil {
@@ -144,7 +144,7 @@ func TestCloseEndsServersThatDoNotWantToAndCallsInFlight(t *testing.T) {
 	h.children.Refuse()
 	began := time.Now()
 	h.Close()
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("Close took %v", took)
 	}
 	select {

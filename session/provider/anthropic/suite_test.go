@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // model makes a model for an endpoint whose connections end with the test.
 func model(t testing.TB, e providertest.Endpoint) *anthropic.Model {
 	t.Helper()
-	m, err := anthropic.New(anthropic.Config{Name: "test", BaseURL: e.URL, Key: e.Key, Headers: e.Headers, Idle: e.Idle})
+	m, err := anthropic.New(anthropic.Config{Name: "test", BaseURL: e.URL, Key: e.Key, Headers: e.Headers, Idle: e.Idle, Transport: e.Transport})
 	if err != nil {
 		t.Fatal(err)
 	}

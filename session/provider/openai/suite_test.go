@@ -16,7 +16,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // model makes a model for an endpoint whose connections end with the test.
 func model(t testing.TB, api string, e providertest.Endpoint) *openai.Model {
 	t.Helper()
-	m, err := openai.New(openai.Config{Name: "test", BaseURL: e.URL + "/v1/", Key: e.Key, Headers: e.Headers, Idle: e.Idle}, api)
+	m, err := openai.New(openai.Config{Name: "test", BaseURL: e.URL + "/v1/", Key: e.Key, Headers: e.Headers, Idle: e.Idle, Transport: e.Transport}, api)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -22,6 +24,8 @@ type Endpoint struct {
 	Key     string
 	Headers map[string]string
 	Idle    time.Duration // longest silence; 0 for the adapter's own
+	// Transport is used in place of the adapter's own where it is not nil.
+	Transport http.RoundTripper
 }
 
 // Suite describes a model to Run. The model's goroutines and connections end with the cleanups of the test it was made for.
@@ -62,6 +66,9 @@ func Run(t *testing.T, s Suite) {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) { test(t, s) })
 	}
 }
+
+// closes is longer than what a connection is waited for takes, on a busy machine.
+const closes = 20 * time.Second
 
 // Hello is the smallest request.
 func Hello() session.ModelRequest {
@@ -237,15 +244,18 @@ func commentsOnly(t *testing.T, s Suite) {
 }
 
 func keepAlives(t *testing.T, s Suite) {
-	steps := []Step{}
-	for range 12 {
-		steps = append(steps, Send(": still here\n\n"), Wait(60*time.Millisecond))
-	}
-	server := NewServer(t, Stream(append(steps, Send("retry: 10\n\n"+s.good("ok")))...))
-	m := s.New(t, Endpoint{URL: server.URL(), Idle: 400 * time.Millisecond})
-	if a := ask(t, m, Hello()).good(t); a.Text != "ok" {
-		t.Errorf("got %q", a.Text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := s.New(t, Endpoint{URL: "http://model.invalid", Idle: time.Second, Transport: Spoken(func(say func(string)) {
+			for range 12 {
+				say(": still here\n\n")
+				time.Sleep(time.Second - time.Millisecond)
+			}
+			say("retry: 10\n\n" + s.good("ok"))
+		})})
+		if a := ask(t, m, Hello()).good(t); a.Text != "ok" {
+			t.Errorf("got %q", a.Text)
+		}
+	})
 }
 
 func silence(t *testing.T, s Suite) {
@@ -257,8 +267,8 @@ func silence(t *testing.T, s Suite) {
 		if f := ask(t, m, Hello()).fault(t).Fault; f != session.FaultTimeout {
 			t.Errorf("%s: fault %s, want %s", name, f, session.FaultTimeout)
 		}
-		if !server.AwaitClosed(time.Second) {
-			t.Errorf("%s: the connection is open a second later", name)
+		if !server.AwaitClosed(closes) {
+			t.Errorf("%s: the connection is open %v later", name, closes)
 		}
 	}
 }
@@ -308,6 +318,10 @@ func statuses(t *testing.T, s Suite) {
 }
 
 func retryAfter(t *testing.T, s Suite) {
+	synctest.Test(t, func(t *testing.T) { retryDelays(t, s) }) // where time stands still, a date is as far away as it was
+}
+
+func retryDelays(t *testing.T, s Suite) {
 	date := func(d time.Duration) string { return time.Now().Add(d).UTC().Format(http.TimeFormat) }
 	for name, test := range map[string]struct {
 		value    string
@@ -315,7 +329,7 @@ func retryAfter(t *testing.T, s Suite) {
 	}{
 		"seconds":        {"1", time.Second, time.Second},
 		"half a second":  {"1.5", 1500 * time.Millisecond, 1500 * time.Millisecond},
-		"date":           {date(20 * time.Second), 15 * time.Second, 20 * time.Second},
+		"date":           {date(20 * time.Second), 20 * time.Second, 20 * time.Second},
 		"date in 2099":   {"Thu, 01 Jan 2099 00:00:00 GMT", time.Minute, time.Minute},
 		"date long past": {"Thu, 01 Jan 1998 00:00:00 GMT", 0, 0},
 		"far too long":   {"86400", time.Minute, time.Minute},
@@ -326,7 +340,11 @@ func retryAfter(t *testing.T, s Suite) {
 		"not a number":   {"NaN", 0, 0},
 		"infinite":       {"1e999", 0, time.Minute},
 	} {
-		_, m := s.serve(t, JSON(429, `{"error":{"type":"rate_limit_error","message":"slow down"}}`).With("Retry-After", test.value))
+		m := s.New(t, Endpoint{URL: "http://model.invalid", Transport: RoundTrip(func(r *http.Request) (*http.Response, error) {
+			header := http.Header{"Content-Type": {"application/json"}, "Retry-After": {test.value}}
+			body := strings.NewReader(`{"error":{"type":"rate_limit_error","message":"slow down"}}`)
+			return &http.Response{StatusCode: http.StatusTooManyRequests, Request: r, Header: header, Body: io.NopCloser(body)}, nil
+		})})
 		e := ask(t, m, Hello()).fault(t)
 		if e.Fault != session.FaultRate || e.RetryAfter < test.from || e.RetryAfter > test.to {
 			t.Errorf("%s (%q): %s after %v, want %v to %v", name, test.value, e.Fault, e.RetryAfter, test.from, test.to)
@@ -397,7 +415,7 @@ func cancels(t *testing.T, s Suite) {
 			for i := range 20 {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				go func() {
-					server.AwaitRequests(i+1, 5*time.Second)
+					server.AwaitRequests(i+1, closes)
 					cancel(cause)
 				}()
 				var last error
@@ -411,8 +429,8 @@ func cancels(t *testing.T, s Suite) {
 					t.Fatalf("got %v, want the cause", last)
 				}
 			}
-			if !server.AwaitClosed(time.Second) {
-				t.Errorf("%d connections are open a second after cancel", server.Open())
+			if !server.AwaitClosed(closes) {
+				t.Errorf("%d connections are open %v after cancel", server.Open(), closes)
 			}
 		})
 	}
@@ -437,8 +455,8 @@ func stops(t *testing.T, s Suite) {
 			}
 		}
 	}
-	if !server.AwaitClosed(time.Second) {
-		t.Errorf("%d connections are open a second later", server.Open())
+	if !server.AwaitClosed(closes) {
+		t.Errorf("%d connections are open %v later", server.Open(), closes)
 	}
 }
 

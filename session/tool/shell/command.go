@@ -109,6 +109,9 @@ func (c *running) start(call session.ToolCall) (*session.ToolResult, error) {
 		}
 		return &session.ToolResult{ErrorType: protocol.ErrInternal, Error: fmt.Sprintf("The command could not be started: %s.", protocol.Innermost(err))}, nil
 	}
+	if b.began != nil {
+		b.began(c.process)
+	}
 	return nil, nil
 }
 

@@ -4,7 +4,13 @@ import (
 	"os"
 
 	"github.com/rind-dev/rind/session"
+	"github.com/rind-dev/rind/session/proc"
 )
+
+// OnStart has f told of each command that was started, and what is closed when it has ended.
+func (c *Config) OnStart(f func(ended <-chan struct{})) {
+	c.began = func(p *proc.Process) { f(p.Done()) }
+}
 
 // Clean is the text of what a command writes in pieces, and whether something was changed.
 func Clean(pieces ...[]byte) (string, bool) {

@@ -40,6 +40,8 @@ type Config struct {
 	Environ func() []string
 	// MaxTime is how long a command may take while its call waits for it; 0 is 10 minutes. A task may take longer.
 	MaxTime time.Duration
+
+	began func(*proc.Process) // told of each command that was started; may be nil
 }
 
 const (

@@ -231,7 +231,7 @@ func TestACancelledCommandTellsWhatItWroteAndLeavesNothing(t *testing.T) {
 	began := time.Now()
 	data, res := d.call(ctx, t, args{"command": "trap '' TERM; echo so far; (setsid sleep 311.25 &); sleep 312.25 & touch made; sleep 313.25; sleep 313.25"})
 	cancel()
-	if took := time.Since(began); took > 4*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	if res.Status != protocol.ToolCancelled || res.ErrorType != protocol.ErrCancelled || data.Status != "cancelled" || data.Stdout != "so far\n" {
@@ -261,8 +261,8 @@ func TestAGrandchildThatHoldsTheOutputIsEndedAndSaidSo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	began := time.Now()
-	data, res := d.call(t.Context(), t, args{"command": "echo done; sleep 431.25 &", "timeout_ms": 2500})
-	if took := time.Since(began); took > 3*time.Second {
+	data, res := d.call(t.Context(), t, args{"command": "echo done; sleep 431.25 &", "timeout_ms": 60_000})
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	if data.Stdout != "done\n" || data.Status != "completed" || !strings.Contains(res.Meta["note"].(string), "were ended") {

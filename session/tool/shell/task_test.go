@@ -162,12 +162,6 @@ func whole(t testing.TB, job session.Job, size int) (out, err string) {
 	}
 }
 
-// idle reports whether no command runs.
-func (d *desk) idle() bool {
-	living, _ := filepath.Glob(filepath.Join(d.data, "children", "*.child"))
-	return len(living) == 0
-}
-
 // hold is a command that goes on once there is a file of a name.
 func hold(name string) string { return "until [ -e " + name + " ]; do sleep 0.01; done" }
 
@@ -373,10 +367,11 @@ func TestAPlaceIsGivenBackWhenNothingTakesIt(t *testing.T) {
 	t.Run("the command ends meanwhile", func(t *testing.T) {
 		d := newDesk(t)
 		bg := newBackground(1)
+		var ended <-chan struct{}
+		d.config.OnStart(func(e <-chan struct{}) { ended = e })
 		bg.onPlace = func() {
 			d.put(t, "app/go", "")
-			testkit.Eventually(t, "the command has ended", d.idle)
-			time.Sleep(20 * time.Millisecond) // its end is told right after
+			<-ended
 		}
 		r := d.goes(t.Context(), t, bg, args{"command": hold("go"), "yield_time_ms": 20})
 		if got := bg.done(); r.data.Status != "completed" || !slices.Equal(got, []string{"reserve", "free"}) {

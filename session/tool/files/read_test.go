@@ -161,7 +161,7 @@ func TestWhatReadFileCannotShowIsSaidClearly(t *testing.T) {
 
 func TestHugeFilesAreReadInBoundedTime(t *testing.T) {
 	w := newWorkspace(t, map[string]string{"text": count(3), "zeros": ""})
-	for name, size := range map[string]int64{"text": 5 << 30, "zeros": 5 << 30} {
+	for name, size := range map[string]int64{"text": 1 << 40, "zeros": 1 << 40} {
 		if err := os.Truncate(w.at(name), size); err != nil {
 			t.Skipf("no sparse files here: %v", err)
 		}
@@ -169,7 +169,7 @@ func TestHugeFilesAreReadInBoundedTime(t *testing.T) {
 	began := time.Now()
 	refused(t, w.run(t, files.ReadFile(), args{"path": "zeros"}), protocol.ToolRejected, protocol.ErrInvalidArguments, "binary")
 	refused(t, w.run(t, files.ReadFile(), args{"path": "text"}), protocol.ToolRejected, protocol.ErrInvalidArguments, "binary")
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
 	f, err := os.OpenFile(w.at("text"), os.O_WRONLY, 0)
@@ -185,7 +185,7 @@ func TestHugeFilesAreReadInBoundedTime(t *testing.T) {
 	if res.Data != " 30000\tline 30000\n 30001\tline 30001\n" || res.Meta["next_offset"] != 30_002 || res.Meta["truncated"] != true || res.Meta["total_lines"] != nil {
 		t.Errorf("%q %v %s", res.Data, res.Meta, res.Error)
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }

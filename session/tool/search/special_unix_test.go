@@ -24,7 +24,7 @@ func TestASearchSkipsWhatIsNoFile(t *testing.T) {
 	if err := os.Symlink("pipe", filepath.Join(root, "topipe")); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(filepath.Join(root, "big"), 5<<30); err != nil {
+	if err := os.Truncate(filepath.Join(root, "big"), 1<<40); err != nil {
 		t.Skip(err)
 	}
 	began := time.Now()
@@ -35,7 +35,7 @@ func TestASearchSkipsWhatIsNoFile(t *testing.T) {
 			t.Errorf("%s: %s %s", p, res.ErrorType, res.Error)
 		}
 	}
-	if took := time.Since(began); took > time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -214,6 +214,7 @@ func TestAPageOfEventsEndsAtItsBytesAndIsReadOn(t *testing.T) {
 		c.hello()
 		steps := strings.Repeat(fmt.Sprintf(`{"delta":%q},`, strings.Repeat("y", 1<<20)), 9)
 		id := execute(c, made(c), "script", `{"steps":[`+steps+`{"final":"f"}]}`)
+		synctest.Wait() // pages that are read while it runs end where it is
 		var all []portable.Event
 		pages := 0
 		for {

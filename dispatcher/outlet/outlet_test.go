@@ -115,18 +115,24 @@ func TestAnAnswerComesBehindWhatItsPlaceHoldsAndAnExactOneBeforeTheRest(t *testi
 
 func TestTheLastAnswerEndsTheOutletBehindEverythingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := open(nil)
+		sink := &stuck{let: make(chan struct{})}
+		close(sink.let)
+		w := open(sink)
 		h := w.Hold(&outlet.Hold{Last: true, Wait: true, ID: json.RawMessage("1")})
 		other := w.Hold(&outlet.Hold{Wait: true, ID: json.RawMessage("2")})
 		w.Ready(h, said("last"))
 		synctest.Wait()
-		if w.out.Len() > 0 {
-			t.Errorf("written ahead of another answer: %q", w.out.String())
+		if sink.out.Len() > 0 {
+			t.Errorf("written ahead of another answer: %q", sink.out.String())
 		}
+		sink.let = make(chan struct{})
+		w.Line([]byte("x\n"), "") // holds the writer up until both are there
+		synctest.Wait()
 		w.Follow("a", &counting{name: "a", step: 1, end: 3}, nil)
 		w.Ready(other, said("other"))
+		close(sink.let)
 		<-w.Done()
-		if got := w.out.String(); got != "a1\nother\na2\na3\nlast\n" {
+		if got := sink.out.String(); got != "x\na1\nother\na2\na3\nlast\n" {
 			t.Errorf("written %q", got)
 		}
 	})

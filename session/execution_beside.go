@@ -178,9 +178,14 @@ func (run *besideRun) startHeld(err error) {
 	}
 }
 
+// execution is what the provider is given. Safe on any goroutine.
+func (run *besideRun) execution() *Execution {
+	return &Execution{Turn: run.turn, Session: run.s.ID, Input: run.req.Input, Config: run.req.Config, run: run}
+}
+
 // work calls the provider. It ends when that returns.
 func (run *besideRun) work() {
-	x := &Execution{Turn: run.turn, Session: run.s.ID, Input: run.req.Input, Config: run.req.Config, run: run}
+	x := run.execution()
 	final, err := func() (final string, err error) {
 		defer func() {
 			if r := recover(); r != nil {

@@ -5,23 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/rind-dev/rind/protocol"
 )
 
 // Fixture is the provider that misbehaves on demand (docs/protocol/portable-2026-09-02.md section 11). It exists for conformance tests only.
-type Fixture struct{ modes sync.Map } // turn -> channel of room for its mode, for the hook
-
-// neverRun is how long the hook waits for Run to say its mode: a cancel may come between run.started and the call of Run, and also where Run
-// is never called.
-const neverRun = 100 * time.Millisecond
-
-func (f *Fixture) mode(turn TurnID) chan string {
-	ch, _ := f.modes.LoadOrStore(turn, make(chan string, 1))
-	return ch.(chan string)
-}
+type Fixture struct{}
 
 func fixtureMode(raw json.RawMessage) (mode string, count int) {
 	c := struct {
@@ -37,9 +27,8 @@ func fixtureMode(raw json.RawMessage) (mode string, count int) {
 }
 
 // Run implements Runner.
-func (f *Fixture) Run(ctx context.Context, x *Execution) (string, error) {
+func (Fixture) Run(ctx context.Context, x *Execution) (string, error) {
 	mode, count := fixtureMode(x.Config)
-	f.mode(x.Turn) <- mode
 	const done = "fixture done"
 	emit := func(kind string, v any) error { return x.Emit(kind, protocol.MustMarshal(v)) }
 	artifact := func(id, name string) map[string]any {
@@ -89,14 +78,8 @@ func (f *Fixture) Run(ctx context.Context, x *Execution) (string, error) {
 }
 
 // Cancel implements CleanupRunner.
-func (f *Fixture) Cancel(ctx context.Context, turn TurnID, _ *string) error {
-	mode := ""
-	select {
-	case mode = <-f.mode(turn):
-	case <-time.After(neverRun):
-	}
-	f.modes.Delete(turn)
-	switch mode {
+func (Fixture) Cancel(ctx context.Context, x *Execution, _ *string) error {
+	switch mode, _ := fixtureMode(x.Config); mode {
 	case "cleanup-error":
 		return errors.New("fixture cleanup failed")
 	case "slow-cleanup":

@@ -13,10 +13,11 @@ type Runner interface {
 	Run(ctx context.Context, x *Execution) (final string, err error)
 }
 
-// CleanupRunner is a Runner with a cancel hook, called once for each execution that is cancelled, also when Run was never called.
+// CleanupRunner is a Runner with a cancel hook, called once for each execution that is cancelled, also when Run was never called, or will be only
+// now.
 type CleanupRunner interface {
 	Runner
-	Cancel(ctx context.Context, turn TurnID, reason *string) error
+	Cancel(ctx context.Context, x *Execution, reason *string) error
 }
 
 // ExecutionOptions bound the executions of a process.

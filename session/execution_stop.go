@@ -65,7 +65,7 @@ func (run *besideRun) clean(r CancelRequest) {
 				result <- "Provider crashed"
 			}
 		}()
-		switch err := hook.Cancel(ctx, run.turn, reason); {
+		switch err := hook.Cancel(ctx, run.execution(), reason); {
 		case ctx.Err() != nil: // it gave up because its time was over, whatever it says of that
 			result <- late
 		case err != nil:

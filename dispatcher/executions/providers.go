@@ -35,7 +35,7 @@ func Script(version string) Provider {
 
 // Fixture is the provider that misbehaves on demand, for conformance tests.
 func Fixture(version string) Provider {
-	return Provider{Runner: &session.Fixture{}, Manifest: portable.NewManifest("fixture", "Conformance fixture", version, "embedded", "parallel", map[string]string{
+	return Provider{Runner: session.Fixture{}, Manifest: portable.NewManifest("fixture", "Conformance fixture", version, "embedded", "parallel", map[string]string{
 		"execution.cancel": portable.Native, "artifact.list": portable.Native, "x.degraded": portable.Degraded, "x.off": portable.Absent,
 	})}
 }

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -193,7 +195,13 @@ func TestEveryCursorGivesExactlyWhatIsBehindIt(t *testing.T) {
 	p := mocking(t)
 	id := p.start(p.conversation(), "mock", "a b c d", `,"config":{"requireApproval":true,"delayMs":1}`)
 	whole := make(chan []portable.Event, 1)
-	go func() { whole <- p.follow(id, nil, nil) }()
+	go func() {
+		events, err := p.read(id, nil, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		whole <- events
+	}()
 	var a portable.Action
 	_ = json.Unmarshal(p.until(id, "action.required").Data, &a)
 	p.must(200, "POST", "/v1/executions/"+id+"/actions/"+a.ID+":respond", `{"approved":true}`)
@@ -271,7 +279,8 @@ func TestAnAwaitingExecutionOfTheAgentOutlivesItsProcess(t *testing.T) {
 
 // X11, X12, X18, X19, F01-F03, A15: what a provider does wrong ends its execution, with the text of the contract.
 func TestProvidersThatMisbehaveEndWithTheTextsOfTheContract(t *testing.T) {
-	p := mocking(t)
+	p := mocking(t, func(c *Config) { c.Sessions.SetExecutions(session.ExecutionOptions{Cleanup: time.Minute}) })
+	hasty := mocking(t, func(c *Config) { c.Sessions.SetExecutions(session.ExecutionOptions{Cleanup: 200 * time.Millisecond}) })
 	for mode, want := range map[string]string{
 		"throw": "fixture threw", "reserved-event": "Provider emitted a reserved or unknown event type", "invalid-delta": "Provider emitted an invalid text delta",
 		"invalid-artifact": "Provider emitted an invalid artifact descriptor", "duplicate-artifact": "Provider emitted duplicate artifact id: dup",
@@ -288,6 +297,10 @@ func TestProvidersThatMisbehaveEndWithTheTextsOfTheContract(t *testing.T) {
 		"cleanup-error": `{"providerCleanupError":"fixture cleanup failed","reason":"why"}`, "late-emit": `{"reason":"why"}`, "ignore-abort": `{"reason":"why"}`,
 		"slow-cleanup": `{"providerCleanupError":"provider cleanup timed out after 200ms","reason":"why"}`,
 	} {
+		p := p
+		if mode == "slow-cleanup" {
+			p = hasty
+		}
 		id := p.start(p.conversation(), "fixture", "x", `,"config":{"mode":"`+mode+`"}`)
 		p.until(id, "run.started")
 		x := p.must(200, "POST", "/v1/executions/"+id+":cancel", `{"reason":"why"}`)
@@ -296,6 +309,15 @@ func TestProvidersThatMisbehaveEndWithTheTextsOfTheContract(t *testing.T) {
 		if end := events[len(events)-1]; x.member("state") != "cancelled" || string(end.Data) != want {
 			t.Errorf("%s: %s %s", mode, x.body, end.Data)
 		}
+	}
+	// The hook does as its mode says where Run is never called, too.
+	one := mocking(t, func(c *Config) { c.Sessions.SetExecutions(session.ExecutionOptions{Cleanup: time.Minute, Running: 1}) })
+	c := one.conversation()
+	one.until(one.start(c, "fixture", "x", `,"config":{"mode":"late-emit"}`), "run.started")
+	id := one.start(c, "fixture", "x", `,"config":{"mode":"cleanup-error"}`)
+	one.must(200, "POST", "/v1/executions/"+id+":cancel", "")
+	if events := one.events(id); types(events) != "run.queued run.cancelled" || string(events[1].Data) != `{"providerCleanupError":"fixture cleanup failed"}` {
+		t.Errorf("cancelled in line: %s", lines(events))
 	}
 }
 
@@ -314,12 +336,21 @@ func TestAQueuedExecutionIsStartedOnceByTheNextProcess(t *testing.T) {
 	running := p.start(c, "agent", "1", "")
 	<-asked
 	queued := p.start(c, "agent", "2", "")
-	open, told := make(chan []portable.Event, 1), make(chan struct{})
-	go func() { open <- p.follow(queued, nil, func(portable.Event) { close(told) }) }()
-	<-told
+	var open []portable.Event
+	ended, told := make(chan error, 1), make(chan struct{})
+	go func() {
+		var err error
+		open, err = p.read(queued, nil, func(portable.Event) { close(told) })
+		ended <- err
+	}()
+	select {
+	case <-told:
+	case err := <-ended:
+		t.Fatalf("the stream ended before it told anything: %v", err)
+	}
 	p.stop()
-	if got := types(<-open); got != "run.queued" {
-		t.Errorf("the open stream told %s and ended", got)
+	if err := <-ended; err != nil || types(open) != "run.queued" {
+		t.Errorf("the open stream told %s and ended with %v", types(open), err)
 	}
 	q := serve(t, backing.Open("b"), m)
 	events := q.follow(queued, nil, nil)
@@ -337,11 +368,25 @@ func TestAnIdleStreamIsKeptAliveByComments(t *testing.T) {
 	id := p.start(p.conversation(), "mock", "x", `,"config":{"requireApproval":true}`)
 	var a portable.Action
 	_ = json.Unmarshal(p.until(id, "action.required").Data, &a)
-	time.AfterFunc(60*time.Millisecond, func() {
-		p.do("POST", "/v1/executions/"+id+"/actions/"+a.ID+":respond", `{"approved":true}`)
-	})
-	raw := p.must(200, "GET", "/v1/executions/"+id+"/events", "", "Accept", "text/event-stream")
-	if !strings.Contains(string(raw.body), "\n\n: ping\n\n") || strings.Contains(string(raw.body), "\r") {
-		t.Errorf("stream %q", raw.body)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	r := p.request(ctx, "GET", "/v1/executions/"+id+"/events", "")
+	r.Header.Set("Accept", "text/event-stream")
+	resp, err := p.http.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	in, raw := bufio.NewReader(resp.Body), ""
+	for !strings.HasSuffix(raw, "\n\n: ping\n\n") {
+		line, err := in.ReadString('\n')
+		if raw += line; err != nil {
+			t.Fatalf("stream %q: %v", raw, err)
+		}
+	}
+	p.must(200, "POST", "/v1/executions/"+id+"/actions/"+a.ID+":respond", `{"approved":true}`)
+	rest, err := io.ReadAll(in)
+	if raw += string(rest); err != nil || !strings.Contains(raw, "run.completed") || strings.Contains(raw, "\r") {
+		t.Errorf("stream %q: %v", raw, err)
 	}
 }

@@ -21,7 +21,7 @@ type tidy struct {
 	done chan struct{}
 }
 
-func (d *tidy) Cancel(ctx context.Context, _ session.TurnID, _ *string) error {
+func (d *tidy) Cancel(ctx context.Context, _ *session.Execution, _ *string) error {
 	select {
 	case <-d.done:
 	case <-ctx.Done():

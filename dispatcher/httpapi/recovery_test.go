@@ -21,8 +21,8 @@ type cleaning struct {
 	hook func(ctx context.Context, turn session.TurnID, reason *string) error
 }
 
-func (c cleaning) Cancel(ctx context.Context, turn session.TurnID, reason *string) error {
-	return c.hook(ctx, turn, reason)
+func (c cleaning) Cancel(ctx context.Context, x *session.Execution, reason *string) error {
+	return c.hook(ctx, x.Turn, reason)
 }
 
 // left is an execution that a process left behind when it was killed, and what the next one makes of it.

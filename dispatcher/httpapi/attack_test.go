@@ -121,7 +121,7 @@ func TestWhatAnAttackerSendsIsRefusedAndLeavesNothing(t *testing.T) {
 
 // Connections that send slowly, or nothing, are closed by the bounds of a connection and hold nobody up meanwhile.
 func TestConnectionsThatSendSlowlyAreClosedAndHoldNobodyUp(t *testing.T) {
-	p := mocking(t, func(c *Config) { c.Headers = 200 * time.Millisecond })
+	p := mocking(t, func(c *Config) { c.Headers = 2 * time.Second })
 	var slow []net.Conn
 	for range 50 {
 		c, err := net.Dial("tcp", p.ln.Addr().String())
@@ -134,7 +134,7 @@ func TestConnectionsThatSendSlowlyAreClosedAndHoldNobodyUp(t *testing.T) {
 	}
 	p.must(200, "GET", "/v1/runtime", "")
 	for _, c := range slow {
-		_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(30 * time.Second))
 		if _, err := io.Copy(io.Discard, c); err != nil {
 			t.Fatalf("a connection whose headers do not end stays open: %v", err)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"net"
@@ -211,12 +212,13 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 // stop ends the process in good order. Idempotent.
 func (p *place) stop() {
 	_ = p.ln.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := p.all.Shutdown(ctx); err != nil && !errors.Is(err, session.ErrUnstored) { // some tests see to it that it cannot be
 		p.t.Errorf("shutdown: %v", err)
 	}
-	bye, over := context.WithTimeout(context.Background(), 300*time.Millisecond) // connections that were never used do not go by themselves
+	p.http.CloseIdleConnections() // the server waits a while for those that were never used
+	bye, over := context.WithTimeout(context.Background(), 10*time.Second)
 	defer over()
 	p.api.End(bye)
 	p.http.CloseIdleConnections()
@@ -313,7 +315,16 @@ func (p *place) events(id string) []portable.Event {
 // follow reads a stream until its end; each event is handed to see, which may be nil.
 func (p *place) follow(id string, headers []string, see func(portable.Event)) []portable.Event {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	events, err := p.read(id, headers, see)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return events
+}
+
+// read is follow for any goroutine.
+func (p *place) read(id string, headers []string, see func(portable.Event)) (out []portable.Event, _ error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	r, _ := http.NewRequestWithContext(ctx, "GET", p.base+"/v1/executions/"+id+"/events", nil)
 	r.Header.Set("Authorization", "Bearer "+p.token)
@@ -323,26 +334,25 @@ func (p *place) follow(id string, headers []string, see func(portable.Event)) []
 	}
 	resp, err := p.http.Do(r)
 	if err != nil {
-		p.t.Fatal(err)
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != "text/event-stream" {
-		p.t.Fatalf("stream: %d %s", resp.StatusCode, resp.Header)
+		return nil, fmt.Errorf("stream: %d %s", resp.StatusCode, resp.Header)
 	}
-	var out []portable.Event
 	in := bufio.NewReader(resp.Body)
 	for {
 		line, err := in.ReadBytes('\n')
 		if err == io.EOF {
-			return out
+			return out, nil
 		}
 		if err != nil {
-			p.t.Fatalf("stream: %v after %d events", err, len(out))
+			return out, fmt.Errorf("stream: %w after %d events", err, len(out))
 		}
 		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
 			var e portable.Event
 			if err := json.Unmarshal(data, &e); err != nil {
-				p.t.Fatal(err)
+				return out, err
 			}
 			out = append(out, e)
 			if see != nil {

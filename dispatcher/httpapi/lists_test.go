@@ -328,7 +328,7 @@ func TestApprovalsAutoAndNeverAndTheTokensOfAnExecutionHold(t *testing.T) {
 		{`{"maxTokens":100,"approvals":"auto"}`, `"finalOutput":"a\n\ndone"`, "", 1},
 		{`{"tools":[],"approvals":"auto"}`, `"finalOutput":"a\n\ndone"`, `"errorType":"ToolNotFound"`, 0},
 		{`{"tools":["nope"]}`, "Invalid agent config: tools", "", 0},
-		{`{"approvals":"ask","timeout":0.05}`, "Execution exceeded its timeout of 0.05 s", "action.required", 0},
+		{`{"approvals":"ask","timeout":4}`, "Execution exceeded its timeout of 4 s", "action.required", 0}, // long enough to have asked
 	} {
 		p := serve(t, store(), &model{replies: replies{counting(10, calling("a", "act", "{}")), counting(10, saying("done"))}})
 		events := p.follow(p.start(p.conversation(), "agent", "x", `,"config":`+c.config), nil, nil)

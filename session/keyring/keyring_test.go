@@ -101,7 +101,7 @@ func TestAKeyringThatDoesNotAnswerIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	began := time.Now()
-	if _, err := (secretTool{p}).Get(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+	if _, err := (secretTool{p}).Get(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 20*time.Second {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
 }

@@ -21,8 +21,10 @@ const (
 	longestDetail   = 8 << 10 // bytes of a Detail
 	queueLines      = 1024    // lines that wait for a writer
 	queueBytes      = 1 << 20
-	longestWait     = 250 * time.Millisecond // for a disk or pipe that does not take what it is given
 )
+
+// longestWait is for a disk or pipe that does not take what it is given. Tests lengthen it.
+var longestWait = 250 * time.Millisecond
 
 // Options say how a Log is written. Only Path is needed.
 type Options struct {

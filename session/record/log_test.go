@@ -54,6 +54,7 @@ func open(t *testing.T, o Options) (*Log, string) {
 // wrote closes the log and gives what lies in its file.
 func wrote(t *testing.T, l *Log, path string) string {
 	t.Helper()
+	l.queue.flush(20 * time.Second) // the end of a log waits for a moment only
 	l.Close()
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -68,7 +69,7 @@ func TestNothingIsMadeBeforeTheFirstLineAndOthersMayNotReadIt(t *testing.T) {
 		t.Fatal("the folder is there before the first line")
 	}
 	l.Logger().Debug("below the level")
-	l.queue.flush(time.Second)
+	l.queue.flush(20 * time.Second)
 	if _, err := os.Stat(filepath.Dir(path)); err == nil {
 		t.Fatal("a line below the level made the folder")
 	}
@@ -120,6 +121,8 @@ func TestNoSecretReachesTheFileWhereverItStands(t *testing.T) {
 }
 
 func TestAnErrorIsFoundUnderTheIDAPersonWasShown(t *testing.T) {
+	defer func(was time.Duration) { longestWait = was }(longestWait)
+	longestWait = time.Minute
 	l, path := open(t, Options{})
 	stack := strings.Repeat("frame\n", 500)
 	id := l.ErrorID(&protocol.Error{Kind: protocol.InternalError, Message: "told", Cause: errors.New("not told")}, slog.Any("stack", Detail(stack)))
@@ -159,7 +162,7 @@ func TestTwoWritersRotateOneFileWithoutTearingALine(t *testing.T) {
 			defer l.Close()
 			for i := range each {
 				l.Logger().Info("line", "writer", w, "i", i)
-				l.queue.flush(time.Second)
+				l.queue.flush(20 * time.Second)
 			}
 		})
 	}
@@ -167,6 +170,7 @@ func TestTwoWritersRotateOneFileWithoutTearingALine(t *testing.T) {
 	// A writer that finds the other one rotating writes on; how much depends on the scheduler. The next one puts the size right.
 	last := New(Options{Path: path, MaxSize: size})
 	last.Logger().Info("last")
+	last.queue.flush(20 * time.Second)
 	last.Close()
 	if info, err := os.Stat(path); err != nil || info.Size() > size {
 		t.Errorf("the file has %d bytes after the next line, %v", info.Size(), err)
@@ -193,7 +197,7 @@ func TestRotationKeepsTheNewestLines(t *testing.T) {
 	l, path := open(t, Options{MaxSize: 1000, MaxFiles: 3})
 	for i := range 100 {
 		l.Logger().Info("line", "i", i)
-		l.queue.flush(time.Second)
+		l.queue.flush(20 * time.Second)
 	}
 	l.Close()
 	var all string
@@ -218,7 +222,7 @@ func TestRotationKeepsTheNewestLines(t *testing.T) {
 func TestAFileThatWentAwayIsMadeAnew(t *testing.T) {
 	l, path := open(t, Options{})
 	l.Logger().Info("before")
-	l.queue.flush(time.Second)
+	l.queue.flush(20 * time.Second)
 	if err := os.Rename(path, path+".moved"); err != nil {
 		t.Skip("an open file cannot be moved here:", err)
 	}

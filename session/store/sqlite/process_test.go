@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child appends one fact after the other to a session of its own, says each acknowledged Seq on stdout, and ends after some seconds.
+// child appends one fact after the other to a session of its own, says each acknowledged Seq on stdout, and ends after some seconds. With an input
+// it takes its lease and waits for a line of that, which says at which nanosecond of the clock it ends.
 func child(spec []string) error {
 	path, id, kill := spec[0], session.SessionID(spec[1]), spec[3]
 	seconds, err := strconv.ParseFloat(spec[2], 64)
@@ -79,7 +80,11 @@ func child(spec []string) error {
 	}
 	out := bufio.NewWriter(os.Stdout)
 	seq := l.Head
-	for end := time.Now().Add(time.Duration(seconds * float64(time.Second))); time.Now().Before(end); {
+	end := time.Now().Add(time.Duration(seconds * float64(time.Second)))
+	if at := int64(0); only(fmt.Fscanln(os.Stdin, &at)) == nil {
+		end = time.Unix(0, at)
+	}
+	for time.Now().Before(end) {
 		seq++
 		e := storetest.Entry(seq, "", &protocol.SessionRenamed{Name: "n", Title: "n"})
 		if err := storetest.Append(s, l, session.Batch{Entries: []session.Entry{e}}); err != nil {
@@ -95,7 +100,15 @@ func child(spec []string) error {
 
 func start(t *testing.T, path, id string, seconds float64, kill string, env ...string) (*exec.Cmd, *strings.Builder) {
 	t.Helper()
+	return startWith(t, nil, path, id, seconds, kill, env...)
+}
+
+func startWith(t *testing.T, in *os.File, path, id string, seconds float64, kill string, env ...string) (*exec.Cmd, *strings.Builder) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
+	if in != nil {
+		cmd.Stdin = in
+	}
 	cmd.Env = append(append(os.Environ(), env...), "RIND_STORE_CHILD="+strings.Join([]string{path, id, fmt.Sprint(seconds), kill}, "\n"))
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, os.Stderr
@@ -121,9 +134,29 @@ func TestFourProcessesOnOneFileAppendWithoutStarvingOrFailing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sessions", "rind.db")
 	var cmds []*exec.Cmd
 	var outs []*strings.Builder
+	var ins []*os.File
 	for i := range 4 { // all at once, on an empty folder: the file is made once
-		cmd, out := start(t, path, fmt.Sprintf("s%d", i), seconds(), "")
-		cmds, outs = append(cmds, cmd), append(outs, out)
+		in, hold, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hold.Close()
+		cmd, out := startWith(t, in, path, fmt.Sprintf("s%d", i), 0, "")
+		_ = in.Close()
+		cmds, outs, ins = append(cmds, cmd), append(outs, out), append(ins, hold)
+	}
+	s := open(t, path)
+	for i := range ins {
+		testkit.Eventually(t, "each has its lease", func() bool {
+			m, err := s.Session(t.Context(), session.SessionID(fmt.Sprintf("s%d", i)))
+			return err == nil && m.OwnerAlive
+		})
+	}
+	end := time.Now().Add(time.Duration(seconds() * float64(time.Second))).UnixNano() // of all of them, however late one hears of it
+	for _, in := range ins {
+		if _, err := fmt.Fprintln(in, end); err != nil {
+			t.Fatal(err)
+		}
 	}
 	least, most := 1<<30, 0
 	var counts []int
@@ -139,11 +172,6 @@ func TestFourProcessesOnOneFileAppendWithoutStarvingOrFailing(t *testing.T) {
 	if float64(least) < 0.4*float64(most) {
 		t.Errorf("one process starved: commits %v", counts)
 	}
-	s, err := sqlite.Open(path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
 	for i, n := range counts {
 		es, err := s.Read(context.Background(), session.SessionID(fmt.Sprintf("s%d", i)), 0, 1<<20, protocol.ViewAll)
 		if err != nil || len(es) != n {

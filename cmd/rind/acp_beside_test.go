@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // Two editors have one session open, each with a process of its own. The one that did not prompt is told the turn as it runs, is asked as well and
@@ -63,11 +65,10 @@ func TestTwoACPProcessesShareASession(t *testing.T) {
 		t.Errorf("the command ran %d times", n)
 	}
 	var busy *acpLine
-	for range 100 { // the other is idle a moment after its answer
-		if busy, _ = b.answer(b.ask("session/prompt", promptOf(id, "again"))); busy.Error == nil || busy.Error.Code != -32050 {
-			break
-		}
-	}
+	testkit.Eventually(t, "the other lets go of the session, a moment after its answer", func() bool {
+		busy, _ = b.answer(b.ask("session/prompt", promptOf(id, "again")))
+		return busy.Error == nil || busy.Error.Code != -32050
+	})
 	if acpStop(busy) != "end_turn" {
 		t.Errorf("once the other is idle: %s", busy.raw)
 	}

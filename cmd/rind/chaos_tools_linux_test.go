@@ -55,7 +55,7 @@ func TestChaosToolsKilledAnywhereRunNothingTwice(t *testing.T) {
 	for left := *toolKills; left > 0 && !t.Failed(); left -= perSession {
 		c.conversation(jobs, min(left, perSession))
 	}
-	if !eventually(5*time.Second, func() bool { return len(processesOf(markName, c.mark)) == 0 }) {
+	if !eventually(20*time.Second, func() bool { return len(processesOf(markName, c.mark)) == 0 }) {
 		t.Errorf("after the end of the last runtime these go on: %v", processesOf(markName, c.mark))
 	}
 	t.Logf("%d kills (%d by name), %d resumed, %d closed by another prompt, %d answered when they waited; %d ends of tasks told, %d turns of goals; results %v",

@@ -14,7 +14,7 @@ import (
 // honest looks whether every task that is said to run has a process.
 func (c *chaos) honest(s *peer) {
 	var bad protocol.Task
-	if !eventually(3*time.Second, func() bool { // one that ends just now is looked at again
+	if !eventually(20*time.Second, func() bool { // one that ends just now is looked at again
 		tasks, _ := s.tasks()
 		lines := processesOf(markName, s.mark)
 		for _, rec := range tasks {

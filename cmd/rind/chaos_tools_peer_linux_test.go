@@ -82,7 +82,7 @@ func (p *peer) before() {
 		}
 	}
 	var left []marked
-	if !eventually(5*time.Second, func() bool {
+	if !eventually(20*time.Second, func() bool {
 		left = left[:0]
 		for _, m := range processesOf(markName, c.mark) {
 			if m.mark != p.mark {

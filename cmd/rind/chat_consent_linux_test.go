@@ -175,11 +175,16 @@ func TestPTYATurnThatWaitsOutlivesTheProgram(t *testing.T) {
 
 func TestPTYWhatWasTypedBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
 	t.Parallel()
-	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},{"sleepMs":400},{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"text":"Done."}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},`+callHeldUp+`]},{"steps":[{"call":{"name":"bash","arguments":{"command":"touch made.txt"}}}]},{"steps":[{"text":"Done."}]}]}`)
+	letGo := holdUp(t, root)
 	for _, command := range []string{"prompt", "chat"} {
 		p := atPTY(t, root, nil, command, "make it")
 		p.expect("Working.")
 		p.keys("y\n")
+		if command == "chat" { // it reads what is typed at any time
+			p.expect("(queued: the agent is told at its next step)")
+		}
+		letGo()
 		p.expect("[N]ever: ")
 		p.keys("n\n")
 		p.expect("Done.")
@@ -197,12 +202,14 @@ func TestPTYWhatWasTypedBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
 // TestAnAnswerThatNobodyTakesEndsTheTurn is `rind … | head`.
 func TestAnAnswerThatNobodyTakesEndsTheTurn(t *testing.T) {
 	for _, args := range [][]string{{"prompt", "talk"}, {"chat", "talk"}} {
-		root := folders(t, `{"turns":[{"steps":[{"text":"a\n","chunk":1},{"repeat":{"times":400,"steps":[{"text":"more\n","chunk":1,"delayMs":1}]}}]}]}`)
+		more := strings.Repeat("more than a pipe holds\n", 1<<20/20) // so that the program still writes when nobody reads any more
+		root := folders(t, `{"turns":[{"steps":[{"text":`+string(mustJSON(more))+`,"chunk":4096},{"hang":true}]}]}`)
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(os.Args[0], args...)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		cmd := exec.CommandContext(ctx, os.Args[0], args...)
 		cmd.Dir = filepath.Join(root, "ws")
 		cmd.Env = []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + filepath.Join(root, "data"), "PATH=" + os.Getenv("PATH")}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -216,6 +223,7 @@ func TestAnAnswerThatNobodyTakesEndsTheTurn(t *testing.T) {
 		}
 		_ = r.Close()
 		_ = cmd.Wait()
+		cancel()
 		if code := cmd.ProcessState.ExitCode(); code != exitFailed {
 			t.Errorf("%s: exit code %d", args[0], code)
 		}
@@ -233,7 +241,7 @@ func TestASignalThatNobodyTakesForcesTheEnd(t *testing.T) {
 	forced := make(chan struct{}, 8)
 	_, stop := interrupts(func() { forced <- struct{}{} })
 	defer stop()
-	for range 20 {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func launchChat(t *testing.T, back *memory.Backing, instance, text string, unatt
 
 func (r *chatRuntime) close(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := r.all.Shutdown(ctx); err != nil {
 		t.Errorf("shutdown: %v", err)

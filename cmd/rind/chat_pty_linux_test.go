@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rind-dev/rind/internal/testkit"
 )
 
 // terminal is the program at a pseudo terminal.
@@ -136,6 +138,28 @@ func (p *terminal) ends(code int) {
 	}
 }
 
+// callHeldUp is a step of a script: a call that needs no consent and ends when the test lets it go (see holdUp).
+const callHeldUp = `{"call":{"name":"bash","arguments":{"command":"cat go","yield_time_ms":60000}}}`
+
+// holdUp makes what callHeldUp waits for in the workspace of root; letGo ends the call that runs, or is about to.
+func holdUp(t *testing.T, root string) (letGo func()) {
+	t.Helper()
+	path := filepath.Join(root, "ws", "go")
+	if err := unix.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		t.Helper()
+		testkit.Eventually(t, "the call runs", func() bool {
+			f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0) // refused while nobody reads
+			if err == nil {
+				_ = f.Close()
+			}
+			return err == nil
+		})
+	}
+}
+
 func TestPTYChatStreamsAndEndsWithCtrlD(t *testing.T) {
 	t.Parallel()
 	root := folders(t, `{"turns":[{"steps":[{"text":"Hello from the script.","chunk":3,"delayMs":2}]},{"steps":[{"text":"And "},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"so on."}]}]}`)
@@ -177,13 +201,15 @@ func TestPTYChatGoesOnWithTheNewestSession(t *testing.T) {
 
 func TestPTYLinesTypedDuringATurnSteerIt(t *testing.T) {
 	t.Parallel()
-	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},{"sleepMs":500},{"call":{"name":"read_file","arguments":{"path":"a.txt"}}}]},{"steps":[{"text":"You said: "},{"echo":true}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Working. "},`+callHeldUp+`]},{"steps":[{"text":"You said: "},{"echo":true}]}]}`)
+	letGo := holdUp(t, root)
 	p := atPTY(t, root, nil, "chat")
 	p.expect("> ")
 	p.keys("begin\n")
 	p.expect("Working. ")
 	p.keys("use tabs\n")
 	p.expect("(queued: the agent is told at its next step)")
+	letGo()
 	p.expect("(told the agent) use tabs")
 	p.expect("You said: use tabs")
 	p.expect("\n> ")
@@ -218,11 +244,13 @@ func TestPTYCtrlCCancelsTheTurnAndTwiceEndsTheProgram(t *testing.T) {
 
 func TestPTYCtrlDDuringATurnWaitsForItsEnd(t *testing.T) {
 	t.Parallel()
-	root := folders(t, `{"turns":[{"steps":[{"text":"Slowly ","chunk":1,"delayMs":20},{"sleepMs":300},{"text":"to the end."}]}]}`)
+	root := folders(t, `{"turns":[{"steps":[{"text":"Slowly "},`+callHeldUp+`]},{"steps":[{"text":"to the end."}]}]}`)
+	letGo := holdUp(t, root)
 	p := atPTY(t, root, nil, "chat", "go")
-	p.expect("S")
+	p.expect("Slowly")
 	p.keys("\x04")
 	p.expect("(the input has ended; the turn goes on to its end)")
+	letGo()
 	p.expect("to the end.")
 	p.ends(exitOK)
 }

@@ -18,7 +18,7 @@ import (
 const hostedScript = `{"turns":[
 	{"match":"mark","steps":[{"text":"I will leave a mark. "},{"call":{"id":"c1","name":"bash","arguments":{"command":"echo ran >> marks.txt"}}},
 		{"finish":"tool_calls"},{"text":"The mark is made."}]},
-	{"match":"slow","steps":[{"text":"This is said so slowly that it can be cut anywhere at all.","chunk":4,"delayMs":60}]},
+	{"match":"slow","steps":[{"text":"This is said so slowly that it can be cut anywhere at all.","chunk":4,"delayMs":60},{"hang":true}]},
 	{"steps":[{"repeat":{"times":20,"steps":[{"text":"Fine, that is done.","chunk":6},{"finish":"stop"}]}}]}]}`
 
 // inside makes the command line of a rind that another one hosts, with a data folder of its own; its model is a script.

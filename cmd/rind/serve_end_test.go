@@ -165,16 +165,17 @@ func TestServeEndsInTheStepsOfTheContract(t *testing.T) {
 	for _, c := range []struct {
 		name, drain string
 		hurried     bool   // a second signal comes
-		delay       int    // of each word of what runs
+		runs        string // what does
 		state, end  string // of it
-		within      time.Duration
 	}{
-		{"time enough", "20s", false, 500, "succeeded", `"finalOutput":"Echo: a b c"`, 10 * time.Second},
-		{"too little time", "100ms", false, 60_000, "cancelled", `{"reason":"runtime shutting down"}`, 10 * time.Second},
-		{"a second signal", "60s", true, 60_000, "cancelled", `{"reason":"runtime shutting down"}`, 10 * time.Second},
+		{"time enough", "60s", false, `"agent","input":"hold","config":{"approvals":"auto"}`, "succeeded", `"finalOutput":"Held."`}, // until the test lets it go
+		{"too little time", "100ms", false, `"mock","input":"a b c","config":{"delayMs":60000}`, "cancelled", `{"reason":"runtime shutting down"}`},
+		{"a second signal", "60s", true, `"mock","input":"a b c","config":{"delayMs":60000}`, "cancelled", `{"reason":"runtime shutting down"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root := chaosRoot(t, `{"turns":[{"steps":[{"call":{"id":"w1","name":"write_file","arguments":{"path":"new.txt","content":"one\n"}}},{"finish":"tool_calls"},{"text":"Done."}]},{"steps":[{"text":"Later."}]}]}`)
+			root := chaosRoot(t, `{"turns":[{"steps":[{"call":{"id":"w1","name":"write_file","arguments":{"path":"new.txt","content":"one\n"}}},{"finish":"tool_calls"},{"text":"Done."}]},{"steps":[{"text":"Later."}]},
+				{"match":"hold","steps":[{"call":{"id":"h1","name":"bash","arguments":{"command":"until [ -e go ]; do sleep 0.05; done","yield_time_ms":60000}}},{"finish":"tool_calls"},{"text":"Held."}]}]}`)
+			const within = 20 * time.Second
 			s := serveHTTP(t, root, "--drain", c.drain)
 			defer func() { s.kill() }()
 			conv := s.id(201, "POST", "/v1/conversations", "")
@@ -182,7 +183,8 @@ func TestServeEndsInTheStepsOfTheContract(t *testing.T) {
 			s.until(waits, "awaiting_approval")
 			queued := s.start(conv, "agent", "")
 			left := s.text(200, "GET", "/v1/executions/"+waits+"/events", "")
-			runs := s.start(s.id(201, "POST", "/v1/conversations", ""), "mock", fmt.Sprintf(`,"config":{"delayMs":%d}`, c.delay))
+			runs := s.id(202, "POST", "/v1/executions", fmt.Sprintf(`{"conversationId":%q,"providerId":%s}`, s.id(201, "POST", "/v1/conversations", ""), c.runs))
+			s.until(runs, "running")
 			streams := map[string]chan string{}
 			for _, id := range []string{runs, waits, queued} {
 				told := make(chan string, 1)
@@ -207,7 +209,7 @@ func TestServeEndsInTheStepsOfTheContract(t *testing.T) {
 			at := strings.TrimPrefix(s.base, "http://")
 			for conn, err := net.Dial("tcp", at); err == nil; conn, err = net.Dial("tcp", at) { // until it listens no more
 				conn.Close()
-				if time.Since(began) > c.within {
+				if time.Since(began) > within {
 					t.Fatal("it goes on listening")
 				}
 			}
@@ -219,12 +221,13 @@ func TestServeEndsInTheStepsOfTheContract(t *testing.T) {
 				}
 				s.text(200, "GET", "/v1/executions/"+runs, "") // the rest works on
 			}
+			write(t, filepath.Join(root, "go"), "")
 			if c.hurried {
 				if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if err := s.cmd.Wait(); err != nil || time.Since(began) > c.within {
+			if err := s.cmd.Wait(); err != nil || time.Since(began) > within {
 				t.Errorf("after %v it ended with %v", time.Since(began), err)
 			}
 			if told := <-streams[runs]; !strings.HasSuffix(told, "\n\n<nil>") || !strings.Contains(told, c.end) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rind-dev/rind/internal/testkit"
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
 )
@@ -20,8 +21,10 @@ import (
 // stoppedScript has a turn for each moment in which its process may be stopped.
 const stoppedScript = `{"turns":[
 	{"match":"talk","steps":[{"text":"This is told in many small pieces, slowly, so that it can be stopped in the middle of the message. ","chunk":2,"delayMs":20}]},
+	{"match":"speak","steps":[{"text":"This is told in many small pieces, slowly, and then it is waited for what lets the turn end. ","chunk":2,"delayMs":20},
+		{"call":{"id":"c1","name":"bash","arguments":{"command":"until [ -e go ]; do sleep 0.05; done","yield_time_ms":60000}}},{"finish":"tool_calls"},{"text":"It is told."}]},
 	{"match":"consent","steps":[{"text":"I leave a mark. "},{"call":{"id":"c1","name":"bash","arguments":{"command":"echo ran >> marks.txt"}}},{"finish":"tool_calls"},{"text":"It is made."}]},
-	{"match":"tool","steps":[{"call":{"id":"c1","name":"bash","arguments":{"command":"sleep 1; echo ran >> marks.txt","yield_time_ms":30000}}},{"finish":"tool_calls"},{"text":"It is made."}]},
+	{"match":"tool","steps":[{"call":{"id":"c1","name":"bash","arguments":{"command":"until [ -e go ]; do sleep 0.05; done; echo ran >> marks.txt","yield_time_ms":60000}}},{"finish":"tool_calls"},{"text":"It is made."}]},
 	{"match":"again","steps":[{"repeat":{"times":50,"steps":[{"text":"Still here."},{"finish":"stop"}]}}]}]}`
 
 // stopProcess stops a process as Ctrl-Z does, and returns when it stands still.
@@ -78,7 +81,7 @@ func TestAStoppedOwnerKeepsItsSessionAndGoesOnAsIfNothingHadBeen(t *testing.T) {
 		input, at, heard, mode string
 		marks                  int
 	}{
-		{"talk", "assistant_delta", "assistant_delta", "ask", 0},
+		{"speak", "assistant_delta", "assistant_delta", "full", 0},
 		{"consent", "approval_requested", "approval_requested", "ask", 1},
 		{"tool", "tool_call_started", "tool_requested", "full", 1},
 	} {
@@ -93,6 +96,7 @@ func TestAStoppedOwnerKeepsItsSessionAndGoesOnAsIfNothingHadBeen(t *testing.T) {
 			w.call("session/subscribe", map[string]any{"session_id": id, "after_cursor": 0})
 			w.event(c.heard)
 			stopProcess(t, owner)
+			write(t, filepath.Join(ws, "go"), "") // the turn cannot have ended before
 
 			at := map[string]any{"session_id": id}
 			with := func(more map[string]any) map[string]any {
@@ -142,8 +146,13 @@ func TestAStoppedOwnerKeepsItsSessionAndGoesOnAsIfNothingHadBeen(t *testing.T) {
 			if n := marks(t, ws); n != c.marks {
 				t.Errorf("the command ran %d times", n)
 			}
-			if l := w.call("session/prompt", with(map[string]any{"input": "again"})); outcomeOf(l) != "completed" {
-				t.Errorf("the next prompt: %s", outcomeOf(l))
+			var next *wireLine
+			testkit.Eventually(t, "the owner lets go of the session, a moment after its answer", func() bool {
+				next = w.reply("session/prompt", w.ask("session/prompt", with(map[string]any{"input": "again"})))
+				return !strings.Contains(string(next.Error), string(protocol.SessionBusy))
+			})
+			if outcomeOf(next) != "completed" {
+				t.Errorf("the next prompt: %s", outcomeOf(next))
 			}
 			all := w.replayed(id)
 			toldAlike(t, "the stopped process", owner.durable(), all, ended.Cursor)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sort"
+	"strconv"
 	"strings"
 )
 
@@ -72,4 +73,25 @@ func canonicalNumber(s string) string {
 	}
 	trimmed := strings.TrimRight(digits, "0")
 	return sign + trimmed + "e" + shiftExponent(expText, int64(len(digits)-len(trimmed)-len(frac)))
+}
+
+// Integer reads a number without a fraction, however it is written: 1, 1.0 and 0.1e1 are one. ok is false for any other value, and for what
+// an int64 cannot hold. The value has no space around it.
+func Integer(value json.RawMessage) (n int64, ok bool) {
+	if len(value) == 0 || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
+		return 0, false
+	}
+	if n, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+		return n, true
+	}
+	digits, exponent, _ := strings.Cut(canonicalNumber(string(value)), "e")
+	zeros := 0
+	if exponent != "" {
+		var err error
+		if zeros, err = strconv.Atoi(exponent); err != nil || zeros < 0 || zeros > 18 {
+			return 0, false
+		}
+	}
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
+	return n, err == nil
 }

@@ -54,3 +54,19 @@ func TestANumberWithMegabytesOfDigitsCostsItsLength(t *testing.T) {
 		}
 	}
 }
+
+func TestAnIntegerIsOneHoweverItIsWritten(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "-0": 0, "-0.0": 0, "0e99999999999999999999": 0, "1": 1, "1.0": 1, "1e0": 1, "0.1e1": 1, "10E-1": 1, "-2.50e1": -25, "1e18": 1e18,
+		"9007199254740993.0": 9007199254740993, "9223372036854775807": 9223372036854775807,
+	} {
+		if n, ok := Integer([]byte(text)); !ok || n != want {
+			t.Errorf("%s: %d %v", text, n, ok)
+		}
+	}
+	for _, text := range []string{"", "null", "true", `"1"`, "1.5", "1e-1", "1.0000000000000000001", "1e19", "9223372036854775808", "1e999999999999999999999", "[1]", "{}"} {
+		if n, ok := Integer([]byte(text)); ok {
+			t.Errorf("%s: %d", text, n)
+		}
+	}
+}

@@ -13,17 +13,14 @@ import (
 // Fixture is the provider that misbehaves on demand (docs/protocol/portable-2026-09-02.md section 11). It exists for conformance tests only.
 type Fixture struct{}
 
+// fixtureMode reads the config. A value of another type counts as absent.
 func fixtureMode(raw json.RawMessage) (mode string, count int) {
-	c := struct {
-		Mode  string `json:"mode"`
-		Count *int   `json:"count"`
-	}{}
-	_ = json.Unmarshal(raw, &c)
-	count = 5
-	if c.Count != nil {
-		count = *c.Count
+	f, _ := fieldsOf(raw)
+	mode, _ = f.text("mode")
+	if n, ok := protocol.Integer(f["count"]); ok {
+		return mode, int(n)
 	}
-	return c.Mode, count
+	return mode, 5
 }
 
 // Run implements Runner.

@@ -18,8 +18,8 @@ type ExecutionLimits struct {
 	Unattended    bool          // what needs consent is rejected
 	Timeout       time.Duration // since the start; 0 for none
 	TimeoutText   string        // what the turn fails with
-	Steps         int           // model requests; 0 for none
-	Tokens        int           // input and output tokens as reported; 0 for none
+	Steps         int           // model requests, of which a retried one counts once; 0 for none
+	Tokens        int           // input and output tokens as reported, else as estimated; 0 for none
 	Tools         []string      // only these are offered; nil for all
 }
 
@@ -72,14 +72,19 @@ var limitSettings = map[string]func(l *ExecutionLimits, raw json.RawMessage, too
 		if json.Unmarshal(raw, &n) != nil || n <= 0 || n > longestTimeout {
 			return false
 		}
-		l.Timeout, l.TimeoutText = time.Duration(n*float64(time.Second)), fmt.Sprintf("Execution exceeded its timeout of %s s", bytes.TrimSpace(raw))
+		l.Timeout = max(1, time.Duration(n*float64(time.Second))) // 0 would be none
+		l.TimeoutText = fmt.Sprintf("Execution exceeded its timeout of %s s", bytes.TrimSpace(raw))
 		return true
 	},
 	"maxSteps": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
-		return json.Unmarshal(raw, &l.Steps) == nil && l.Steps >= 1 && l.Steps <= 1000
+		n, ok := protocol.Integer(raw)
+		l.Steps = int(n)
+		return ok && n >= 1 && n <= 1000
 	},
 	"maxTokens": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
-		return json.Unmarshal(raw, &l.Tokens) == nil && l.Tokens >= 1
+		n, ok := protocol.Integer(raw)
+		l.Tokens = int(n)
+		return ok && n >= 1
 	},
 	"tools": func(l *ExecutionLimits, raw json.RawMessage, known []string) bool {
 		l.Tools = []string{}
@@ -148,6 +153,20 @@ func (t *Turn) restrict(open *OpenTurn, given *givenLimits) {
 	t.limits, t.wrong = given.limits, given.wrong
 	t.Selection = t.limits.choose(t.Selection)
 	t.expire(open.StartedAt)
+}
+
+// checkSteps fails a turn at its n-th model request: beyond what its execution allows, which is the only bound where it names one, else beyond
+// what every turn has.
+func (l *ExecutionLimits) checkSteps(n int) error {
+	switch {
+	case l != nil && l.Steps > 0:
+		if n > l.Steps {
+			return executionFault(fmt.Sprintf("Execution exceeded maxSteps %d", l.Steps))
+		}
+	case n > maxSteps:
+		return limitReached(fmt.Sprintf("The turn reached its limit of %d model requests.", maxSteps))
+	}
+	return nil
 }
 
 // checkTokens fails a turn that used more tokens than its execution may.

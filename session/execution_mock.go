@@ -21,7 +21,7 @@ type mockConfig struct {
 	delay           time.Duration
 	approval, input bool
 	artifact        string
-	steps           []map[string]json.RawMessage
+	steps           []json.RawMessage
 }
 
 // readMockConfig reads them as they stand: a mock that is asked for nothing special costs no decoding. raw is an object of valid JSON.
@@ -37,8 +37,8 @@ func readMockConfig(raw json.RawMessage) mockConfig {
 			}
 		case "delayMs":
 			c.delay = usual.delay
-			if ms, err := strconv.ParseFloat(string(v), 64); err == nil && ms >= 0 {
-				c.delay = time.Duration(min(ms, 1e9) * float64(time.Millisecond))
+			if d, ok := milliseconds(v); ok {
+				c.delay = d
 			}
 		case "requireApproval":
 			c.approval = string(v) == "true"
@@ -154,10 +154,14 @@ type player struct {
 	tools int
 }
 
-func playSteps(ctx context.Context, x *Execution, steps []map[string]json.RawMessage) (string, error) {
+func playSteps(ctx context.Context, x *Execution, steps []json.RawMessage) (string, error) {
 	p := &player{x: x}
-	for _, step := range steps {
-		if err := p.play(ctx, step); err != nil {
+	for _, raw := range steps {
+		play, ok := readStep(raw)
+		if !ok {
+			return "", runnerFault("Unknown script step")
+		}
+		if err := play(ctx, p); err != nil {
 			return "", err
 		}
 	}
@@ -167,51 +171,106 @@ func playSteps(ctx context.Context, x *Execution, steps []map[string]json.RawMes
 	return p.said.String(), nil
 }
 
-var errStep error = runnerFault("Unknown script step")
+// step plays one step of a script.
+type step func(ctx context.Context, p *player) error
 
-func (p *player) play(ctx context.Context, step map[string]json.RawMessage) error {
-	if len(step) != 1 {
-		return errStep
+// stepKinds read what stands behind the one name that a step has.
+var stepKinds = map[string]func(value json.RawMessage) (step, bool){
+	"delta": textStep(func(p *player, text string) error { return p.say(text) }),
+	"fail":  textStep(func(_ *player, text string) error { return errors.New(text) }),
+	"final": textStep(func(p *player, text string) error {
+		p.final = &text
+		return nil
+	}),
+	"sleepMs":  sleepStep,
+	"event":    eventStep,
+	"artifact": artifactStep,
+	"approval": approvalStep,
+	"input":    inputStep,
+	"tool":     toolStep,
+}
+
+// readStep reads a step, of which the shape is held as that of a request is: exact names, null is not absent.
+func readStep(raw json.RawMessage) (step, bool) {
+	named, ok := fieldsOf(raw)
+	if !ok || len(named) != 1 {
+		return nil, false
 	}
-	for name, raw := range step {
-		switch name {
-		case "delta", "fail", "final":
-			var s *string
-			if json.Unmarshal(raw, &s) != nil || s == nil {
-				return errStep
-			}
-			switch name {
-			case "fail":
-				return errors.New(*s)
-			case "final":
-				p.final = s
-				return nil
-			}
-			return p.say(*s)
-		case "sleepMs":
-			var ms float64
-			if json.Unmarshal(raw, &ms) != nil || ms < 0 {
-				return errStep
-			}
-			return Pause(ctx, time.Duration(min(ms, 1e9)*float64(time.Millisecond)))
-		case "event":
-			var e struct {
-				Method *string         `json:"method"`
-				Params json.RawMessage `json:"params"`
-			}
-			if json.Unmarshal(raw, &e) != nil || e.Method == nil {
-				return errStep
-			}
-			return p.event(*e.Method, e.Params)
-		case "artifact":
-			return p.x.Emit(EmitArtifact, raw)
-		case "approval", "input":
-			return p.ask(ctx, name == "input", raw)
-		case "tool":
-			return p.tool(raw)
+	for kind, value := range named {
+		if read := stepKinds[kind]; read != nil {
+			return read(value)
 		}
 	}
-	return errStep
+	return nil, false
+}
+
+func textStep(play func(p *player, text string) error) func(json.RawMessage) (step, bool) {
+	return func(value json.RawMessage) (step, bool) {
+		text, ok := protocol.Text(value)
+		return func(_ context.Context, p *player) error { return play(p, text) }, ok
+	}
+}
+
+func sleepStep(value json.RawMessage) (step, bool) {
+	d, ok := milliseconds(value)
+	return func(ctx context.Context, _ *player) error { return Pause(ctx, d) }, ok
+}
+
+func eventStep(value json.RawMessage) (step, bool) {
+	f, _ := fieldsOf(value)
+	method, named := f.text("method")
+	params, ok := f.object("params")
+	return func(_ context.Context, p *player) error { return p.event(method, params) }, named && ok
+}
+
+// artifactStep takes any object: what is no descriptor is told apart where it is emitted.
+func artifactStep(value json.RawMessage) (step, bool) {
+	return func(_ context.Context, p *player) error { return p.x.Emit(EmitArtifact, value) }, protocol.IsObject(value)
+}
+
+// approvalStep leaves an empty title, or a payload that is no object, to Ask.
+func approvalStep(value json.RawMessage) (step, bool) {
+	f, _ := fieldsOf(value)
+	title, ok := f.text("title")
+	return func(ctx context.Context, p *player) error {
+		got, err := ask(ctx, p.x, ActionAsk{Title: title, Payload: f["payload"]})
+		if err == nil && !got.Approved {
+			err = runnerFault("Script step was not approved")
+		}
+		return err
+	}, ok
+}
+
+func inputStep(value json.RawMessage) (step, bool) {
+	f, _ := fieldsOf(value)
+	title, ok := f.text("title")
+	return func(ctx context.Context, p *player) error {
+		got, err := ask(ctx, p.x, ActionAsk{Input: true, Title: title})
+		if err != nil || got.Text == "" {
+			return err
+		}
+		return p.say(got.Text)
+	}, ok
+}
+
+// scriptedTool is a call that a script tells.
+type scriptedTool struct {
+	name, result, status string
+	arguments            json.RawMessage
+}
+
+func toolStep(value json.RawMessage) (step, bool) {
+	f, _ := fieldsOf(value)
+	t := scriptedTool{status: protocol.ToolCompleted}
+	var named, ended, given bool
+	stated := true
+	t.name, named = f.text("name")
+	t.result, ended = f.text("result")
+	t.arguments, given = f.object("arguments")
+	if f["status"] != nil {
+		t.status, stated = f.text("status")
+	}
+	return func(_ context.Context, p *player) error { return p.tool(&t) }, named && ended && given && stated && t.name != "" && t.status != ""
 }
 
 func (p *player) say(text string) error {
@@ -220,9 +279,6 @@ func (p *player) say(text string) error {
 }
 
 func (p *player) event(method string, params json.RawMessage) error {
-	if len(params) == 0 {
-		params = json.RawMessage("{}")
-	}
 	return p.x.Emit(EmitEvent, protocol.MustMarshal(struct {
 		Provider string          `json:"provider"`
 		Method   string          `json:"method"`
@@ -230,54 +286,19 @@ func (p *player) event(method string, params json.RawMessage) error {
 	}{"script", method, params}))
 }
 
-func (p *player) ask(ctx context.Context, input bool, raw json.RawMessage) error {
-	var a struct {
-		Title   string          `json:"title"`
-		Payload json.RawMessage `json:"payload"`
-	}
-	if json.Unmarshal(raw, &a) != nil {
-		return errStep
-	}
-	got, err := ask(ctx, p.x, ActionAsk{Input: input, Title: a.Title, Payload: a.Payload})
-	switch {
-	case err != nil:
-		return err
-	case input && got.Text != "":
-		return p.say(got.Text)
-	case !input && !got.Approved:
-		return runnerFault("Script step was not approved")
-	}
-	return nil
-}
-
 // tool tells a call as the agent's calls are told.
-func (p *player) tool(raw json.RawMessage) error {
-	var t struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-		Result    string          `json:"result"`
-		Status    string          `json:"status"`
-	}
-	if json.Unmarshal(raw, &t) != nil || t.Name == "" {
-		return errStep
-	}
-	if t.Status == "" {
-		t.Status = protocol.ToolCompleted
-	}
-	if len(t.Arguments) == 0 {
-		t.Arguments = json.RawMessage("{}")
-	}
+func (p *player) tool(t *scriptedTool) error {
 	p.tools++
 	id := fmt.Sprintf("call_%d", p.tools)
 	for _, e := range []struct {
 		method string
 		params map[string]any
 	}{
-		{"rind.tool_requested", map[string]any{"toolCallId": id, "toolName": t.Name, "arguments": t.Arguments}},
-		{"rind.tool_started", map[string]any{"toolCallId": id, "toolName": t.Name}},
+		{"rind.tool_requested", map[string]any{"toolCallId": id, "toolName": t.name, "arguments": t.arguments}},
+		{"rind.tool_started", map[string]any{"toolCallId": id, "toolName": t.name}},
 		{"rind.tool_result", map[string]any{
-			"toolCallId": id, "toolName": t.Name, "status": t.Status, "durationMs": 0, "preview": firstBytes(t.Result, clientResultBytes),
-			"truncated": len(t.Result) > clientResultBytes,
+			"toolCallId": id, "toolName": t.name, "status": t.status, "durationMs": 0, "preview": firstBytes(t.result, clientResultBytes),
+			"truncated": len(t.result) > clientResultBytes,
 		}},
 	} {
 		if err := p.event(e.method, protocol.MustMarshal(e.params)); err != nil {
@@ -285,4 +306,40 @@ func (p *player) tool(raw json.RawMessage) error {
 		}
 	}
 	return nil
+}
+
+// fields are the members of an object by their exact names; the last of a repeated one stands.
+type fields map[string]json.RawMessage
+
+// fieldsOf reads an object; false for any other value, which has no fields. value is valid JSON.
+func fieldsOf(value json.RawMessage) (fields, bool) {
+	if !protocol.IsObject(value) {
+		return nil, false
+	}
+	f := fields{}
+	for name, v := range protocol.Members(value) {
+		f[string(name)] = v
+	}
+	return f, true
+}
+
+// text is a string that has to be there.
+func (f fields) text(name string) (string, bool) { return protocol.Text(f[name]) }
+
+// object is an object as it stands, {} where there is none.
+func (f fields) object(name string) (json.RawMessage, bool) {
+	v := f[name]
+	if v == nil {
+		return json.RawMessage("{}"), true
+	}
+	return v, protocol.IsObject(v)
+}
+
+// longestPause bounds what a config can ask to be slept, in milliseconds.
+const longestPause = 1e9
+
+// milliseconds reads a number that is not negative.
+func milliseconds(value json.RawMessage) (time.Duration, bool) {
+	ms, err := strconv.ParseFloat(string(value), 64)
+	return time.Duration(min(ms, longestPause) * float64(time.Millisecond)), err == nil && ms >= 0
 }

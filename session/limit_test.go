@@ -2,8 +2,11 @@ package session_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/session"
@@ -51,6 +54,35 @@ func TestAModelWithoutAnEndIsStoppedAndTheSessionGoesOn(t *testing.T) {
 				}
 				checkHistory(t, m.requests[len(m.requests)-1].Messages)
 			})
+		})
+	}
+}
+
+// An execution that names its own number of model requests has that bound alone, below and above the one that every turn has.
+func TestAnExecutionsOwnStepsAreItsOnlyBound(t *testing.T) {
+	for _, most := range []int{3, 600} {
+		m := &model{}
+		m.play = func(_ context.Context, _ session.ModelRequest, yield func(session.Chunk, error) bool) {
+			for _, ch := range append(callChunks("", "look", fmt.Sprintf(`{"path":"%d"}`, len(m.requests))), finish(session.FinishCalls)) {
+				if !yield(ch, nil) {
+					return
+				}
+			}
+		}
+		bubble(t, m, []session.Tool{readTool("look", func() string { return "seen" })}, func(h *house) {
+			s := h.draft()
+			config := json.RawMessage(fmt.Sprintf(`{"maxSteps":%d}`, most))
+			turn := h.execute(s, session.ExecutionRequest{Provider: "agent", Input: "x", Config: config})
+			synctest.Wait()
+			end := ""
+			for _, e := range h.entries(s.ID) {
+				if e.Turn == turn && e.Kind == protocol.KindTurnFailed {
+					end = string(e.Event) + string(e.More)
+				}
+			}
+			if want := fmt.Sprintf("Execution exceeded maxSteps %d", most); !strings.Contains(end, want) || len(m.requests) != most {
+				t.Errorf("of %d steps: %d requests, ended %s", most, len(m.requests), end)
+			}
 		})
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // Bounds of a turn (docs/decisions.md).
 const (
-	maxSteps     = 500 // model requests of a turn
+	maxSteps     = 500 // model requests of a turn whose execution names no bound of its own
 	maxRepeats   = 8   // identical batches of calls in a row
 	blobBudget   = 8 << 20
 	windowTokens = 200_000 // of a model whose window is unknown
@@ -210,11 +210,9 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 		if !more {
 			return stopEndTurn, nil
 		}
-		if samplings++; samplings > maxSteps {
-			return "", limitReached(fmt.Sprintf("The turn reached its limit of %d model requests.", maxSteps))
-		}
-		if most := t.limits; most != nil && most.Steps > 0 && samplings > most.Steps {
-			return "", executionFault(fmt.Sprintf("Execution exceeded maxSteps %d", most.Steps))
+		samplings++
+		if err := t.limits.checkSteps(samplings); err != nil {
+			return "", err
 		}
 		if step, err = w.sample(ctx); err != nil {
 			return "", err

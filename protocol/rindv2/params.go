@@ -2,7 +2,6 @@ package rindv2
 
 import (
 	"encoding/json"
-	"math"
 	"slices"
 	"strings"
 
@@ -52,22 +51,7 @@ func (p Params) Int(name string, absent int64) (n int64, ok bool) {
 	if !p.Has(name) {
 		return absent, true
 	}
-	return integer(p[name])
-}
-
-func integer(raw json.RawMessage) (int64, bool) {
-	if len(raw) == 0 || raw[0] != '-' && (raw[0] < '0' || raw[0] > '9') {
-		return 0, false
-	}
-	var n int64
-	if json.Unmarshal(raw, &n) == nil {
-		return n, true
-	}
-	var f float64
-	if json.Unmarshal(raw, &f) == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
-		return int64(f), true
-	}
-	return 0, false
+	return protocol.Integer(p[name])
 }
 
 // Raw is a member as sent.

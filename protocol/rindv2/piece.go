@@ -77,7 +77,7 @@ func (p *piece) walk(e *protocol.Entry) {
 		case "m":
 			p.of = plain(v)
 		case "o":
-			n, _ := integer(v)
+			n, _ := protocol.Integer(v)
 			p.offset = int(n)
 		}
 	}

@@ -247,6 +247,55 @@ func TestAPageOfEventsEndsAtItsBytesAndIsReadOn(t *testing.T) {
 	})
 }
 
+// The bound is that of the line as it is written: many small events, events that grow as they are escaped, and a long id count in full.
+func TestTheLineOfAPageIsWithinItsBound(t *testing.T) {
+	for name, step := range map[string]string{
+		"deltas": fmt.Sprintf(`{"delta":%q},`, strings.Repeat("y", 300)),
+		"raw":    `{"event":{"method":"m","params":{"t":"` + strings.Repeat(" ", 90) + `"}}},`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const most, steps = 4 << 20, 10_000
+				p := executing(t, peers.NewWorld(), "a")
+				c := p.connect(rindv2.Rind)
+				c.hello()
+				id := execute(c, made(c), "script", `{"steps":[`+strings.Repeat(step, steps)+`{"final":"f"}]}`)
+				synctest.Wait()
+				var all []portable.Event
+				for pages := 1; ; pages++ {
+					request := fmt.Sprintf(`"%d%s"`, pages, strings.Repeat("i", 100_000))
+					c.ask(request, "rind/execution/events", fmt.Sprintf(`{"execution_id":%q,"after":%d,"limit":10000}`, id, len(all)))
+					l := c.response(request)
+					if len(l.raw)+1 > most {
+						t.Errorf("page %d is a line of %d bytes", pages, len(l.raw)+1)
+					}
+					got := part(t, l).Events
+					if len(got) == 0 {
+						break
+					}
+					if pages == 1 && len(l.raw) < most*9/10 {
+						t.Errorf("the first page is a line of %d bytes only", len(l.raw))
+					}
+					all = append(all, got...)
+				}
+				sum := 0
+				for i, e := range all {
+					if e.Sequence != int64(i+1) {
+						t.Fatalf("event %d has number %d", i+1, e.Sequence)
+					}
+					if e.Type == "output.text.delta" || e.Type == "provider.event" {
+						sum++
+					}
+				}
+				if sum != steps || all[len(all)-1].Type != "run.completed" {
+					t.Errorf("%d events, of which the provider told %d", len(all), sum)
+				}
+				p.end()
+			})
+		})
+	}
+}
+
 // Two answers on their way together: the one that was sent first counts. Starts stand in line as they were sent.
 func TestExecutionsCancelsAndAnswersTakeEffectInReadingOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, env rindv2.Envelope) {
@@ -437,5 +486,26 @@ func TestAnExecutionOfAnotherProcessIsFollowedAnsweredAndCancelled(t *testing.T)
 		}
 		b.end()
 		a.end()
+	})
+}
+
+// A16, section 8: an action does not expire by itself.
+func TestAnActionThatNobodyAnswersStaysOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := executing(t, peers.NewWorld(), "a")
+		c := p.connect(rindv2.Rind)
+		c.hello()
+		conv := made(c)
+		for provider, config := range map[string]string{"mock": `{"requireApproval":true}`, "script": `{"steps":[{"input":{"title":"Who?"}}]}`} {
+			id := execute(c, conv, provider, config)
+			synctest.Wait()
+			asked := c.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id)).text("state")
+			time.Sleep(48 * time.Hour) // of the bubble
+			if state := c.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id)).text("state"); state != asked || !strings.HasPrefix(asked, "awaiting_") {
+				t.Errorf("%s was %s, and is %s two days later", provider, asked, state)
+			}
+			c.call("rind/execution/cancel", fmt.Sprintf(`{"execution_id":%q}`, id))
+		}
+		p.end()
 	})
 }

@@ -16,7 +16,7 @@ import (
 
 const (
 	maxEventCursor = 1<<53 - 1
-	maxEventPage   = 10_000 // events; a page also ends at replayBytes
+	maxEventPage   = 10_000 // events; the line of a page is at most replayBytes long
 )
 
 // refuse answers with an error of the portable protocol.
@@ -36,6 +36,16 @@ func (k *call) object() (json.RawMessage, error) {
 		return json.RawMessage("{}"), nil
 	}
 	return portable.Text(k.Params)
+}
+
+// member is a member of the params as it was sent: an object of the portable protocol that is null is there, and is none. nil when it is absent.
+func (k *call) member(name string) (value json.RawMessage) {
+	for n, v := range protocol.Members(k.Params) {
+		if string(n) == name {
+			value = v // the last of a repeated one stands
+		}
+	}
+	return value
 }
 
 // answered waits for an execution in the background.
@@ -173,7 +183,7 @@ func executionCancel(k *call) {
 }
 
 func actionRespond(k *call) {
-	raw := k.params.Raw("response")
+	raw := k.member("response")
 	if raw == nil {
 		k.refuse(portable.Invalid("response must be an object"))
 		return
@@ -242,6 +252,17 @@ func executionEvents(k *call) {
 	})
 }
 
+// pageRoom is how events find out whether they fit into the line of one page. They are counted as they are written.
+func (k *call) pageRoom() func(event []byte) bool {
+	around := protocol.MustMarshal(rindv2.ExecutionPage{Events: []portable.Event{}, NextCursor: maxEventCursor})
+	line, _ := rindv2.AppendReply(nil, k.c.envelope(), protocol.Reply{ID: k.ID, Result: around}) // of a text it cannot fail
+	left := replayBytes - len(line) - len("\n")
+	return func(event []byte) bool {
+		left -= rindv2.Written(event) + len(",")
+		return left >= 0
+	}
+}
+
 func (k *call) events(q eventsAsked, claim *claim) error {
 	ctx := context.Background()
 	run, err := k.c.d.cfg.Executions.Find(ctx, q.id)
@@ -254,7 +275,7 @@ func (k *call) events(q eventsAsked, claim *claim) error {
 			return err
 		}
 	}
-	part, err := run.Part(ctx, q.after, q.limit, replayBytes)
+	part, err := run.Part(ctx, q.after, q.limit, k.pageRoom())
 	if err == nil && w != nil {
 		var ended bool
 		if ended, err = run.Ended(ctx, &part); ended {

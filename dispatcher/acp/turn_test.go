@@ -325,7 +325,7 @@ func TestAPromptIsAnExecutionWhoseInputIsItsTexts(t *testing.T) {
 		if err != nil || x.Input != "next\nand\nmore" || x.ProviderID != "agent" || string(x.EffectiveConfig) != "{}" || len(x.Capabilities) != 0 || x.State != "succeeded" || *x.FinalOutput != "The next." {
 			t.Errorf("%+v, %v", x, err)
 		}
-		part, err := run.Part(t.Context(), 0, 3, 1<<20)
+		part, err := run.Part(t.Context(), 0, 3, func([]byte) bool { return true })
 		if err != nil || len(part.Events) != 3 || part.Events[0].Type != "run.queued" || part.Events[2].Type != "run.started" ||
 			string(part.Events[1].Data) != `{"provider":"agent","method":"rind.prompt_parts","params":{"parts":[{"kind":"resource_link","name":"f.txt"},{"kind":"resource"}]}}` {
 			t.Errorf("%+v, %v", part.Events, err)

@@ -16,32 +16,32 @@ type Part struct {
 	Seq    session.Seq // of the entry before the last one's: what lies behind it has the events behind the part. 0 when there are none
 }
 
-// Part reads up to limit events behind a cursor. It ends early, but not empty, where the next event would make it larger than bytes.
-func (r *Run) Part(ctx context.Context, after int64, limit, bytes int) (Part, error) {
+// Part reads up to limit events behind a cursor. It ends early, but not empty, before the first event that fits not: fits is told the JSON text
+// of each in turn, which is good until it returns.
+func (r *Run) Part(ctx context.Context, after int64, limit int, fits func(event []byte) bool) (Part, error) {
 	p := Part{Events: []portable.Event{}, Cursor: after}
 	t := r.Teller()
-	var events []portable.Event
-	for {
+	var text []byte
+	for full := false; !full && len(p.Events) < limit; {
 		entries, err := r.entries(ctx, p.Cursor, min(limit-len(p.Events), 256), nil)
 		if err != nil || len(entries) == 0 {
 			return p, err
 		}
 		for i := range entries {
-			if events, err = t.Append(events[:0], &entries[i], p.Cursor); err != nil {
+			if err := t.Each(&entries[i], p.Cursor, func(l *portable.Line) {
+				if full = full || len(p.Events) == limit; full {
+					return
+				}
+				text = l.Append(text[:0])
+				if full = !fits(text) && len(p.Events) > 0; !full {
+					p.Events, p.Cursor, p.Seq = append(p.Events, l.Event()), l.Sequence, entries[i].Seq-1
+				}
+			}); err != nil || full {
 				return p, err
 			}
-			for _, e := range events {
-				bytes -= len(e.Data) + len(e.ID) + len(e.ExecutionID) + len(e.Type) + len(e.Time)
-				if len(p.Events) == limit || bytes < 0 && len(p.Events) > 0 {
-					return p, nil
-				}
-				p.Events, p.Cursor, p.Seq = append(p.Events, e), e.Sequence, entries[i].Seq-1
-			}
-		}
-		if len(p.Events) == limit {
-			return p, nil
 		}
 	}
+	return p, nil
 }
 
 // Ended reports whether there will be no more events behind a part: its last one, or one before it, is the terminal one.
@@ -75,12 +75,6 @@ func (t *Teller) Each(e *session.Entry, after int64, see func(*portable.Line)) e
 		return Stored(errors.Join(session.ErrCorrupt, err))
 	}
 	return nil
-}
-
-// Append adds the events of an entry that lie behind a cursor.
-func (t *Teller) Append(out []portable.Event, e *session.Entry, after int64) ([]portable.Event, error) {
-	err := t.Each(e, after, func(l *portable.Line) { out = append(out, l.Event()) })
-	return out, err
 }
 
 // PageEntries is how many entries a Feed reads at one time from the store.

@@ -118,7 +118,7 @@ func appendPlace(dst []byte, e *protocol.Envelope) []byte {
 // or raw U+2028, U+2029 and line ends. All but the last stand in strings only, so that their escapes mean the same; a line end is
 // white space there.
 func appendJSON(dst []byte, j json.RawMessage) []byte {
-	if utf8.Valid(j) && bytes.IndexByte(j, '\n') < 0 && bytes.IndexByte(j, '\r') < 0 && !separates(j) {
+	if fitsALine(j) {
 		return append(dst, j...)
 	}
 	for i := 0; i < len(j); {
@@ -138,6 +138,18 @@ func appendJSON(dst []byte, j json.RawMessage) []byte {
 		i += size
 	}
 	return dst
+}
+
+func fitsALine(j []byte) bool {
+	return utf8.Valid(j) && bytes.IndexByte(j, '\n') < 0 && bytes.IndexByte(j, '\r') < 0 && !separates(j)
+}
+
+// Written is how many bytes JSON that others wrote takes in a line of ours.
+func Written(j json.RawMessage) int {
+	if fitsALine(j) {
+		return len(j)
+	}
+	return len(appendJSON(nil, j))
 }
 
 // separates reports whether j holds a raw U+2028 or U+2029.

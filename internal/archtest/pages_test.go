@@ -21,6 +21,7 @@ var proofs = []struct {
 }{
 	{"docs/decisions.md", 3},
 	{"docs/cases.md", 4},
+	{"docs/protocol/portable-rows.md", 2},
 }
 
 // TestEveryTestThatAPageNamesIsThere: a rule or a case whose test went away is not held by anything.
@@ -69,6 +70,32 @@ func TestEveryCaseHasOneRow(t *testing.T) {
 			t.Errorf("%s stands behind %s", id, last)
 		}
 		last = id
+	}
+}
+
+// TestEveryRowOfThePortableProtocolHasItsTests: the page of its tests has the rows of section 15, each once and in their order.
+func TestEveryRowOfThePortableProtocolHasItsTests(t *testing.T) {
+	contract, err := os.ReadFile("../../docs/protocol/portable-2026-09-02.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("../../docs/protocol/portable-rows.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, checklist, ok := strings.Cut(string(contract), "\n## 15. ")
+	if !ok {
+		t.Fatal("the contract has no section 15")
+	}
+	var want, got []string
+	for _, row := range regexp.MustCompile(`(?m)^([A-Z]\d\d)\+?(?: F)? \| `).FindAllStringSubmatch(checklist, -1) {
+		want = append(want, row[1])
+	}
+	for _, cells := range rows(string(page), 2) {
+		got = append(got, cells[0])
+	}
+	if len(want) < 130 || !slices.Equal(got, want) {
+		t.Errorf("the contract has %d rows, the page %d:\n%q\n%q", len(want), len(got), want, got)
 	}
 }
 

@@ -179,6 +179,9 @@ type Log interface {
 	Watch(ctx context.Context) (<-chan SessionID, error)
 	// Usage sums samples per day, model and session since a time.
 	Usage(ctx context.Context, since time.Time) (UsageReport, error)
+	// Writable is nil where a write would be taken now, else the error it would get, whatever it wrote. It may be asked at every moment: as long as
+	// writes go well and there is room it writes nothing, and what it tries otherwise leaves nothing behind.
+	Writable(ctx context.Context) error
 	// Health checks the store: integrity, sizes, versions.
 	Health(ctx context.Context) (Health, error)
 	// Close ends the store after the last acknowledge. Idempotent.

@@ -201,6 +201,46 @@ func TestAShutdownThatCannotStoreTheEndOfATurnSaysSoAndExitsWith1(t *testing.T) 
 	}
 }
 
+// Section 2, row 13, and section 3: on a full disk nothing is started and the server is not ready, and what is stored can still be read. Once there is
+// room it is ready again by itself, and takes what it is sent.
+func TestAServerOnAFullDiskIsNotReadyUntilThereIsRoom(t *testing.T) {
+	root := smallDisk(t, 3<<20)
+	ballast := filepath.Join(root, "ballast")
+	s := serveHTTP(t, root)
+	defer func() { s.kill() }()
+	const gone = `{"code":"UNAVAILABLE","message":"Storage is unavailable"}`
+	c := s.id(201, "POST", "/v1/conversations", "")
+	ended := s.start(c, "mock", "")
+	s.until(ended, "succeeded")
+	for round := range 3 {
+		s.text(200, "GET", "/readyz", "")
+		fill(t, ballast, 0)
+		for n := 0; ; n++ { // until the log, which has room within itself, is full too
+			if status, err := s.ask("POST", "/v1/conversations", "", nil); err != nil || status != 201 && status != 503 || n == 2000 {
+				t.Fatalf("round %d: POST number %d: %d, %v", round, n, status, err)
+			} else if status == 503 {
+				break
+			}
+		}
+		for range 3 {
+			for _, ask := range [][]string{{"GET", "/readyz"}, {"POST", "/v1/conversations"}} {
+				if text := s.text(503, ask[0], ask[1], ""); text != gone {
+					t.Errorf("round %d: %s: %s", round, ask, text)
+				}
+			}
+		}
+		s.text(200, "GET", "/healthz", "")
+		s.text(200, "GET", "/v1/executions/"+ended+"/events", "")
+		if err := os.Remove(ballast); err != nil {
+			t.Fatal(err)
+		}
+		s.text(200, "GET", "/readyz", "")
+		s.id(201, "POST", "/v1/conversations", "")
+		more := s.start(c, "mock", "")
+		s.until(more, "succeeded")
+	}
+}
+
 // fillRoot makes root a data root whose model is the script, and a workspace in it.
 func fillRoot(t *testing.T, root, script string) {
 	t.Helper()

@@ -113,7 +113,12 @@ func (r *route) match(segments []string) ([]string, bool) {
 func (x *exchange) health() error { return x.answer(http.StatusOK, map[string]string{"status": "ok"}) }
 
 func (x *exchange) ready() error {
-	if _, _, err := x.s.cfg.Sessions.Store().Sessions(x.r.Context(), session.Query{Limit: 1}); err != nil {
+	store := x.s.cfg.Sessions.Store()
+	_, _, err := store.Sessions(x.r.Context(), session.Query{Limit: 1})
+	if err == nil {
+		err = store.Writable(x.r.Context())
+	}
+	if err != nil {
 		return &portable.Error{Code: portable.Unavailable, Message: "Storage is unavailable", Cause: err}
 	}
 	return x.answer(http.StatusOK, map[string]string{"status": "ready"})

@@ -156,6 +156,15 @@ func (s *Store) enterSession(id session.SessionID, write bool) (*record, error) 
 	return r, err
 }
 
+// Writable implements session.Log.
+func (s *Store) Writable(context.Context) error {
+	err := s.enter(true)
+	if err == nil {
+		s.b.mu.Unlock()
+	}
+	return err
+}
+
 // Create implements session.Log.
 func (s *Store) Create(_ context.Context, m session.Meta) error {
 	if err := s.enter(true); err != nil {

@@ -35,6 +35,9 @@ func fileURI(path string, m mode) string {
 // where SQLite takes the value of a bare one into its plan, of a limit for one, it plans anew for each value, which takes longer than to read a page.
 type connection struct{ *sqlite.Conn }
 
+// cacheSize is how many KiB of the file a connection keeps in memory.
+const cacheSize = "PRAGMA cache_size = -4096"
+
 // connect opens the file, which is there. It waits for nobody: see retry.
 func (s *Store) connect(m mode) (*connection, error) {
 	flags := sqlite.OpenURI | sqlite.OpenReadOnly
@@ -53,8 +56,8 @@ func (s *Store) connect(m mode) (*connection, error) {
 	}
 	c := &connection{lite}
 	c.SetBusyTimeout(0)
-	for _, p := range []string{"foreign_keys = 0", "secure_delete = 1", "trusted_schema = 0", "temp_store = 2", "cache_size = -4096"} {
-		if err := c.script("PRAGMA " + p); err != nil {
+	for _, p := range []string{"PRAGMA foreign_keys = 0", "PRAGMA secure_delete = 1", "PRAGMA trusted_schema = 0", "PRAGMA temp_store = 2", cacheSize} {
+		if err := c.script(p); err != nil {
 			c.close()
 			return nil, err
 		}

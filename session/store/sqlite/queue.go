@@ -219,10 +219,14 @@ func (w *writer) solo(o *op) error {
 	if err := o.ctx.Err(); err != nil {
 		return context.Cause(o.ctx)
 	}
-	if err := w.open(); err != nil {
-		return err
+	err := w.open()
+	if err == nil {
+		err = w.s.fault("write", o.alone(w))
 	}
-	return w.s.fault("write", o.alone(w))
+	if err != nil {
+		w.s.failed()
+	}
+	return err
 }
 
 // commit writes ops in one transaction and acknowledges them. An op that fails by itself (a stale lease, a gap) harms none of the others:
@@ -239,6 +243,9 @@ func (w *writer) commit(ops []*op) {
 				return
 			}
 		}
+	}
+	if err != nil {
+		w.s.failed()
 	}
 	w.s.opt.Kill("before-ack")
 	for _, o := range ops {

@@ -302,6 +302,9 @@ func TestAFileThatIsGoneIsWrittenNoMore(t *testing.T) {
 					t.Errorf("%s, wrote before: %v: %v", what, wrote, err)
 				}
 			}
+			if err := s.Writable(t.Context()); !errors.Is(err, session.ErrReadOnly) {
+				t.Errorf("%s, wrote before: %v: it takes writes: %v", what, wrote, err)
+			}
 			if es, err := s.Read(t.Context(), first, 0, 10, protocol.ViewAll); err != nil || len(es) != 3 {
 				t.Errorf("%s: what was acknowledged: %d entries, %v", what, len(es), err)
 			}
@@ -316,6 +319,9 @@ func TestAFileThatIsGoneIsWrittenNoMore(t *testing.T) {
 					t.Error(err)
 				} else if err := storetest.Append(s, l, fact(4)); err != nil {
 					t.Errorf("once it was put back: %v", err)
+				}
+				if err := s.Writable(t.Context()); err != nil {
+					t.Errorf("once it was put back it takes no writes: %v", err)
 				}
 			}
 			_ = s.Close()

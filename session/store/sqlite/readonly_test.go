@@ -38,7 +38,8 @@ func readsOnly(t *testing.T, s *sqlite.Store) {
 	}
 	_, ruled := s.AddRule(ctx, session.Rule{Workspace: "/w"})
 	for what, err := range map[string]error{
-		"create": s.Create(ctx, session.Meta{ID: "x", ConversationID: "x"}), "delete": s.Delete(ctx, id), "acquire": acquired, "post": posted, "rule": ruled,
+		"writable": s.Writable(ctx),
+		"create":   s.Create(ctx, session.Meta{ID: "x", ConversationID: "x"}), "delete": s.Delete(ctx, id), "acquire": acquired, "post": posted, "rule": ruled,
 	} {
 		if !errors.Is(err, session.ErrReadOnly) {
 			t.Errorf("%s: %v", what, err)

@@ -47,6 +47,7 @@ type Store struct {
 	mode     mode        // of the open file
 	file     os.FileInfo // the open file, to be known again
 	readOnly error       // why it cannot be written; nil when it can
+	probed   probed
 	queue    []*op
 	writing  chan struct{} // closed when the writer goroutine has ended; nil while there is none
 	watchers sync.WaitGroup

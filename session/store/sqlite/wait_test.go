@@ -87,7 +87,13 @@ func TestAFileThatStaysLockedGivesATypedErrorAndIsUsableAfterwards(t *testing.T)
 	if err := <-second; err == nil {
 		t.Error("a batch behind the failed one was acknowledged")
 	}
+	if err := s.Writable(t.Context()); !errors.Is(err, session.ErrLocked) {
+		t.Errorf("writable: %v", err)
+	}
 	release()
+	if err := s.Writable(t.Context()); err != nil {
+		t.Errorf("writable, once nobody holds it: %v", err)
+	}
 	if err := storetest.Append(s, l, fact(4)); err != nil {
 		t.Error(err)
 	}

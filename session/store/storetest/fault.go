@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"sync"
 
@@ -155,6 +156,18 @@ func (f *Fault) strikes(b *session.Batch) (dead bool, reaches int, err error) {
 	case reachesNone:
 	}
 	return true, reaches, nil
+}
+
+// Writable implements session.Log: it is what an append of one entry would be told.
+func (f *Fault) Writable(ctx context.Context) error {
+	f.mu.Lock()
+	p := f.plan
+	hit := p.entry > 0 && f.entries+1 >= p.entry || p.batch > 0 && f.batches+1 >= p.batch
+	f.mu.Unlock()
+	if hit && !p.die {
+		return fmt.Errorf("fault: %w", p.err)
+	}
+	return f.Store.Writable(ctx)
 }
 
 // Append implements session.Log. A refused batch reaches the store in no part.

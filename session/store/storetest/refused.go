@@ -45,6 +45,27 @@ func unknown(t *testing.T, open Opener) {
 	wantErr(t, "second session of a conversation", s.Create(ctx, session.Meta{ID: "two", ConversationID: "conv_" + string(id)}), session.ErrExists)
 }
 
+func writable(t *testing.T, open Opener) {
+	s, other := open(t, "a"), open(t, "b")
+	must(t, s.Writable(ctx))
+	if all, _, err := s.Sessions(ctx, session.Query{Limit: 1, All: true}); err != nil || len(all) > 0 {
+		t.Errorf("asking made %v, %v", all, err)
+	}
+	l := Create(t, s, id)
+	must(t, Append(s, l, note(1)))
+	wantErr(t, "a gap", Append(s, l, note(7)), session.ErrGap)
+	_, err := other.Acquire(ctx, id)
+	wantErr(t, "a lease of another", err, session.ErrBusy)
+	wantErr(t, "a session that is there", s.Create(ctx, session.Meta{ID: id, ConversationID: "x"}), session.ErrExists)
+	for _, s := range []session.Store{s, other} { // what a request did wrong is no fault of the store
+		must(t, s.Writable(ctx))
+	}
+	must(t, Append(s, l, note(2)))
+	if es := read(t, s, protocol.ViewAll); len(es) != 2 {
+		t.Errorf("%d entries", len(es))
+	}
+}
+
 func closed(t *testing.T, open Opener) {
 	s := open(t, "a")
 	l := Create(t, s, id)
@@ -66,6 +87,7 @@ func closed(t *testing.T, open Opener) {
 		"Post":     func() error { _, err := s.Post(ctx, id, json.RawMessage(`{}`)); return err },
 		"Watch":    func() error { _, err := s.Watch(ctx); return err },
 		"Health":   func() error { _, err := s.Health(ctx); return err },
+		"Writable": func() error { return s.Writable(ctx) },
 		"AddRule": func() error {
 			_, err := s.AddRule(ctx, session.Rule{Workspace: "/w", Tool: "bash", Pattern: "p"})
 			return err

@@ -50,6 +50,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Opener) {
 		{"ASessionThatAnotherProcessDeletedIsNotTheOneThatCameIntoItsPlace", replaced},
 		{"WatchRingsForOthersCommitsAndLetters", watches},
 		{"WatchMissesNothingAcrossADeletion", watchesDeletion},
+		{"WritesAreTakenWhateverWasRefusedAndAskingLeavesNothing", writable},
 		{"ALetterHasOneOutcomeOrIsWithdrawn", letters},
 		{"RulesBelongToAWorkspaceAndTheNewerReplacesTheOlder", rules},
 		{"RulesOfOneProcessAreSeenByTheOthersAndOutliveIt", rulesOfTwo},

@@ -20,6 +20,7 @@ import (
 	"github.com/rind-dev/rind/dispatcher/httpapi"
 	"github.com/rind-dev/rind/session"
 	"github.com/rind-dev/rind/session/roots"
+	"github.com/rind-dev/rind/session/settings"
 )
 
 // requeueWithin is how old an execution may be that waited for its start when its process ended, to be started by another one.
@@ -116,16 +117,39 @@ func (f *serveFlags) fromEnv(cmd *cobra.Command, env func(string) (string, bool)
 // let in what has no name: any sandboxed page, any file.
 func (f *serveFlags) callers() error {
 	for _, h := range f.hosts {
-		if u, err := url.Parse("http://" + h); err != nil || h == "" || u.Host != h || u.Hostname() == "" {
+		if !hostNamed(h) {
 			return exitf(exitUsage, "--allow-host is HOST or HOST:PORT as a Host header has it: %q", h)
 		}
 	}
 	for _, o := range f.origins {
-		if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Hostname() == "" || u.Hostname() == "*" || u.Scheme+"://"+u.Host != o {
-			return exitf(exitUsage, "--allow-origin is SCHEME://HOST or SCHEME://HOST:PORT as an Origin header has it, without a path: %q", o)
+		u, err := url.Parse(o)
+		if err != nil || u.Scheme == "" || u.Scheme+"://"+u.Host != o || !hostNamed(u.Host) || strings.ToLower(o) != o { // a browser writes them in small letters
+			return exitf(exitUsage, "--allow-origin is SCHEME://HOST or SCHEME://HOST:PORT as an Origin header has it, in small letters and without a path: %q", o)
 		}
 	}
 	return nil
+}
+
+// hostNamed reports whether s is HOST or HOST:PORT as a header has it: one name or address, and a port that there is.
+func hostNamed(s string) bool {
+	u, err := url.Parse("http://" + s)
+	if err != nil || u.Host != s || strings.HasSuffix(s, ":") {
+		return false
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
+			return false
+		}
+	}
+	name := u.Hostname()
+	if strings.HasPrefix(s, "[") {
+		addr, err := netip.ParseAddr(name)
+		return err == nil && addr.Is6() && addr.Zone() == ""
+	}
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("-._", r)
+	}
+	return name != "" && !strings.EqualFold(name, "null") && !strings.ContainsFunc(name, odd)
 }
 
 // loopback reports whether an address is reached from this machine alone.
@@ -148,8 +172,13 @@ func loopback(host string) bool {
 	return true
 }
 
-// places resolves --workspace.
+// places resolves --cwd, which has to be there if it is given, and --workspace.
 func (f *serveFlags) places() (map[string]string, error) {
+	if f.cwd != "" {
+		if _, err := workspace(f.cwd, os.LookupEnv); err != nil {
+			return nil, exitf(exitUsage, "--cwd: no such folder: %s", f.cwd)
+		}
+	}
 	out := map[string]string{}
 	for _, w := range f.workspaces {
 		name, dir, ok := strings.Cut(w, "=")
@@ -168,13 +197,25 @@ func (f *serveFlags) places() (map[string]string, error) {
 	return out, nil
 }
 
+// ownData is useData for a folder that has to be there, or be made, and be written to, before anything else is looked at.
+func ownData(dir string) error {
+	if err := useData(dir); err != nil {
+		return err
+	}
+	root, err := settings.Root(os.LookupEnv)
+	if err != nil {
+		return err
+	}
+	return settings.MakeRoot(root)
+}
+
 func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 	named, err := f.places()
 	if err != nil {
 		return err
 	}
 	if f.data != "" {
-		if err := useData(f.data); err != nil {
+		if err := ownData(f.data); err != nil {
 			return exitf(exitUsage, "--data: %v", err)
 		}
 	}

@@ -27,14 +27,16 @@ func TestServeRefusesToBeOpenToOthers(t *testing.T) {
 	if err := os.WriteFile(open, []byte(strings.Repeat("x", 32)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("RIND_HOME", data)
-	for _, args := range [][]string{
+	refused := [][]string{
 		{"--auth", "none", "--host", "0.0.0.0"},
 		{"--auth", "none", "--host", "::"},
 		{"--host", ""},
 		{"--auth", "maybe"},
 		{"--port", "70000"},
-		{"--cleanup-timeout", "1ms"},
+		{"--cleanup-timeout", "99ms"},
+		{"--cleanup-timeout", "10m1s"},
+		{"--drain", "-1s"},
+		{"--requeue-within", "-1s"},
 		{"--max-running", "0"},
 		{"--workspace", "UPPER=/"},
 		{"--workspace", "gone=" + filepath.Join(data, "no", "such")},
@@ -54,11 +56,57 @@ func TestServeRefusesToBeOpenToOthers(t *testing.T) {
 		{"--allow-host", ":80", "--port", "0"},
 		{"--allow-host", "http://app.test", "--port", "0"},
 		{"--allow-host", "app.test/", "--port", "0"},
+		{"--allow-host", "*", "--port", "0"},
+		{"--allow-host", "*.app.test", "--port", "0"},
+		{"--allow-host", "null", "--port", "0"},
+		{"--allow-host", "app.test:", "--port", "0"},
+		{"--allow-host", "app.test:0", "--port", "0"},
+		{"--allow-host", "app.test:080", "--port", "0"},
+		{"--allow-host", "app.test:99999", "--port", "0"},
+		{"--allow-host", "user@app.test", "--port", "0"},
+		{"--allow-host", "app test", "--port", "0"},
+		{"--allow-host", "app.test,other.test", "--port", "0"},
+		{"--allow-host", "::1", "--port", "0"},
+		{"--allow-host", "[app.test]", "--port", "0"},
+		{"--allow-host", "[fe80::1%25eth0]", "--port", "0"},
+		{"--allow-origin", "https://app.test:", "--port", "0"},
+		{"--allow-origin", "https://app.test:99999", "--port", "0"},
+		{"--allow-origin", "https://App.test", "--port", "0"},
+		{"--allow-origin", "HTTPS://app.test", "--port", "0"},
+		{"--allow-origin", "https://*.app.test", "--port", "0"},
+		{"--allow-origin", "https://null", "--port", "0"},
+		{"--allow-origin", "https://user@app.test", "--port", "0"},
+		{"--allow-origin", "https://bücher.test", "--port", "0"},
+		{"--allow-origin", "https://app.test?", "--port", "0"},
+		{"--allow-origin", "https://app.test#", "--port", "0"},
+		{"--cwd", filepath.Join(data, "no", "such"), "--port", "0"},
+		{"--cwd", short, "--port", "0"},
+		{"--data", short, "--port", "0"},
+		{"--data", filepath.Join(short, "below"), "--port", "0"},
 		{"--nonsense"},
 		{"--port", "many"},
 		{"--drain"},
 		{"more"},
+	}
+	for name, text := range map[string]string{
+		"of 15":           strings.Repeat("x", 15),
+		"of 513":          strings.Repeat("x", 513),
+		"with a space":    "0123456789 abcdef",
+		"with a TAB":      "0123456789\tabcdef",
+		"with a DEL":      "0123456789\x7fabcdef",
+		"not ASCII":       "0123456789é0123456789",
+		"with two LFs":    "0123456789abcdef\n\n",
+		"with a CRLF":     "0123456789abcdef\r\n",
+		"of two lines":    "0123456789abcdef\n0123456789abcdef",
+		"with a LF ahead": "\n0123456789abcdef",
+		"of 15 and a LF":  strings.Repeat("x", 15) + "\n",
 	} {
+		path := filepath.Join(filepath.Dir(short), "token "+name)
+		write(t, path, text)
+		refused = append(refused, []string{"--token-file", path, "--port", "0"})
+	}
+	for _, args := range refused {
+		t.Setenv("RIND_HOME", data) // --data sets it
 		var out, errs bytes.Buffer
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		code := run(ctx, append([]string{"serve"}, args...), strings.NewReader(""), &out, &errs)
@@ -226,6 +274,30 @@ func TestServeTakesWhatItsFlagsItsTokenFileAndTheEnvironmentSay(t *testing.T) {
 			t.Errorf("the token file that was made has %d bytes, mode %v; it is the one of before: %v", len(text), mustStat(t, made).Mode(), string(text) == last)
 		}
 		last = string(text)
+		stop()
+	}
+
+	for _, args := range [][]string{
+		{"--cleanup-timeout", "100ms"},
+		{"--cleanup-timeout", "10m"},
+		{"--host", "127.9.9.9"},
+		{"--host", "::1"},
+		{"--host", "[::1]"},
+		{"--allow-host", "rind.test:1", "--allow-host", "rind.test:65535", "--allow-host", "Rind_1-a.test.", "--allow-host", "[2001:db8::1]:81", "--allow-host", "192.0.2.1"},
+		{"--allow-origin", "tauri://localhost", "--allow-origin", "https://app.test:65535", "--allow-origin", "http://192.0.2.1:81"},
+	} {
+		if args[0] == "--host" { // not every system has it
+			ln, err := net.Listen("tcp", net.JoinHostPort(strings.Trim(args[1], "[]"), "0"))
+			if err != nil {
+				t.Logf("%s: %v", args[1], err)
+				continue
+			}
+			_ = ln.Close()
+		}
+		base, stop := serve(append([]string{"--port", "0", "--auth", "none"}, args...)...)
+		if status := ask(base, ""); status != 200 {
+			t.Errorf("%v: %d", args, status)
+		}
 		stop()
 	}
 

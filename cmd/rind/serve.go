@@ -219,6 +219,7 @@ func runServe(ctx context.Context, std *streams, f *serveFlags) error {
 			return exitf(exitUsage, "--data: %v", err)
 		}
 	}
+	leaveCores()
 	p, err := compose(std, &f.common, composition{})
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -184,6 +185,7 @@ func TestServe(t *testing.T) {
 	}
 	line("HTTP: 10,000 events as JSON, CPU", best.String(), "<= 20 ms")
 	bareTurn(t, s.file, strings.TrimPrefix(id, "exec_"))
+	behindReplays(t, s, c, id)
 
 	before := rssOf(s.pid)
 	n := each(16, 50_000, time.Now().Add(2*time.Minute), one)
@@ -234,6 +236,45 @@ func main() {
 	panic(http.Serve(l, nil))
 }
 `
+
+// behindReplays follows an answer of a word every 5 ms while three clients replay an execution of 10,000 events, one after the other.
+func behindReplays(t *testing.T, s *served, conversation, big string) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for range 3 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				s.do("GET", "/v1/executions/"+big+"/events", "", "")
+			}
+		})
+	}
+	id := s.start(conversation, strings.Repeat("word ", 400), `{"delayMs":5}`)
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, s.base+"/v1/executions/"+id+"/events", nil)
+	req.Header.Set("Accept", "text/event-stream")
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var gaps []time.Duration
+	last := time.Now()
+	for in := bufio.NewScanner(r.Body); in.Scan(); {
+		if in.Text() == "event: output.text.delta" {
+			gaps = append(gaps, time.Since(last))
+			last = time.Now()
+		}
+	}
+	slices.Sort(gaps)
+	if len(gaps) < 100 {
+		t.Fatalf("%d pieces were told", len(gaps))
+	}
+	line("HTTP: a word every 5 ms, told behind three that replay 10,000", fmt.Sprintf("p50 %.1f ms, p99 %.1f ms, most %.1f ms",
+		ms(gaps[len(gaps)/2]), ms(gaps[len(gaps)*99/100]), ms(gaps[len(gaps)-1])), "")
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // followers opens a thousand streams of an execution that waits for a person.
 func followers(t *testing.T, s *served, conversation string) {

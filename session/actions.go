@@ -121,7 +121,7 @@ func (s *Session) unanswerable(turn TurnID, action string, missing error, done f
 	switch {
 	case s.answering[action]:
 		done(errAnswered(action))
-	case s.draft || len(action) != 32:
+	case s.draft.Load() || len(action) != 32:
 		done(missing)
 	default:
 		s.becameOf(turn, action, missing, done)

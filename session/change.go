@@ -46,7 +46,7 @@ func (s *Session) change(c Change, done func(Selection, string, error)) {
 		}
 		return b, sel
 	}
-	if s.draft && s.lane.starting == nil {
+	if s.draft.Load() && s.lane.starting == nil {
 		b, sel := body()
 		s.next.Sel, s.shown.Sel = sel, sel
 		s.announce(b)
@@ -68,7 +68,7 @@ func (s *Session) Rename(name string, done func(title string, err error)) {
 	name = strings.TrimSpace(strings.ToValidUTF8(name, "\uFFFD"))
 	if !s.post(func() {
 		b := &protocol.SessionRenamed{Name: name, Title: name}
-		if s.draft && s.lane.starting == nil {
+		if s.draft.Load() && s.lane.starting == nil {
 			s.next.Title, s.next.Renamed = name, true
 			s.shown.Title, s.shown.Renamed = name, true
 			s.announce(b)

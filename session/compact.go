@@ -334,7 +334,7 @@ func (s *Session) Compact(done func(Outcome, error)) *Prompt {
 			switch {
 			case s.lane.busy():
 				p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Cannot compact context while a turn is active."))
-			case s.draft || s.next.FreshCompaction || s.next.Messages == 0:
+			case s.draft.Load() || s.next.FreshCompaction || s.next.Messages == 0:
 				p.finish(Outcome{}, protocol.Errorf(protocol.InvalidRequest, "Not enough messages to compact. Send a message first."))
 			case s.agentCompacts() != nil:
 				p.finish(Outcome{}, s.agentCompacts())

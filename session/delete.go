@@ -53,7 +53,7 @@ func (s *Session) delete(ctx context.Context, done func(error)) {
 		done(protocol.Errorf(protocol.TurnActive, "Cannot delete a session while a turn is active."))
 		return
 	}
-	if s.draft {
+	if s.draft.Load() {
 		s.remove()
 		done(nil)
 		return

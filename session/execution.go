@@ -101,7 +101,7 @@ func (s *Session) admitExecution(req *ExecutionRequest, done func(Accepted, erro
 	switch {
 	case s.gone.Load():
 		done(Accepted{}, errGone(s.ID))
-	case req.Key == "" || first == nil && s.draft:
+	case req.Key == "" || first == nil && s.draft.Load():
 		s.takeExecution(req, done)
 	case first == nil:
 		s.door.shut = true

@@ -21,7 +21,7 @@ func (s *Session) ForkWith(ctx context.Context, before string, roots *[]string) 
 	var head Seq
 	err := s.call(ctx, func(done func(error)) {
 		switch {
-		case s.draft:
+		case s.draft.Load():
 			done(protocol.Errorf(protocol.InvalidRequest, "Cannot fork a draft session."))
 		case !s.lane.free() || s.shown.Serial != nil:
 			done(protocol.Errorf(protocol.TurnActive, "Cannot fork a session while a turn is active."))
@@ -196,7 +196,7 @@ func (ss *Sessions) fork(ctx context.Context, body *protocol.SessionForked) (*Se
 	m := &body.More
 	st.Workspace, st.Conversation, st.Parent, st.Created, st.Roots = m.WorkspaceRoot, m.ConversationID, m.Parent, ss.now(), m.Roots
 	s := ss.newSession(protocol.NewSessionID(ss.cfg.IDs, ss.now()), st)
-	s.draft = true
+	s.draft.Store(true)
 	ss.mu.Lock()
 	if ss.stopping {
 		ss.mu.Unlock()

@@ -261,7 +261,7 @@ func (ss *Sessions) Aside(id SessionID, after TurnID, run func(ctx context.Conte
 	}
 	p := &Prompt{s: s, req: PromptRequest{aside: run, after: after}, done: []func(Outcome, error){func(_ Outcome, err error) { done(err) }}}
 	if !s.post(func() {
-		if s.lane.busy() || s.door.shut || s.stopping || s.gone.Load() || s.draft {
+		if s.lane.busy() || s.door.shut || s.stopping || s.gone.Load() || s.draft.Load() {
 			p.finish(Outcome{}, protocol.Errorf(protocol.TurnActive, "Another turn is running."))
 			return
 		}
@@ -302,7 +302,7 @@ func (ss *Sessions) Outside(id SessionID, bodies ...protocol.Body) {
 		return
 	}
 	s.post(func() {
-		if s.draft || s.gone.Load() || s.stopping {
+		if s.draft.Load() || s.gone.Load() || s.stopping {
 			return
 		}
 		s.withLease(func(err error) {
@@ -320,7 +320,7 @@ func (ss *Sessions) Retitle(id SessionID, title, before string) {
 		return
 	}
 	s.post(func() {
-		if s.draft || s.gone.Load() || s.stopping || s.next.Title == title || s.next.Renamed && s.next.Title != before {
+		if s.draft.Load() || s.gone.Load() || s.stopping || s.next.Title == title || s.next.Renamed && s.next.Title != before {
 			return
 		}
 		s.withLease(func(err error) {

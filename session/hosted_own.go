@@ -28,7 +28,7 @@ func (t *Turn) Adopt(of func(Selection) (Change, bool)) (changed bool, err error
 func (ss *Sessions) Adopt(id SessionID, of func(Selection) (Change, bool)) {
 	if s := ss.known(id); s != nil {
 		s.post(func() {
-			if !s.draft && !s.gone.Load() && !s.stopping {
+			if !s.draft.Load() && !s.gone.Load() && !s.stopping {
 				s.takeOver(of, func(bool, error) {})
 			}
 		})

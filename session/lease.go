@@ -135,7 +135,7 @@ func (s *Session) grant() {
 
 // takeLease gets the lease and everything other processes appended meanwhile. Its goroutine ends with the store's answers.
 func (s *Session) takeLease() {
-	draft, head, shown := s.draft, s.shown.Head, s.shown
+	draft, head, shown := s.draft.Load(), s.shown.Head, s.shown
 	unprompted := s.unprompted()
 	meta := Meta{ID: s.ID, ConversationID: shown.Conversation, Workspace: shown.Workspace, Created: shown.Created}
 	store := s.all.cfg.Store
@@ -155,7 +155,9 @@ func (s *Session) takeLease() {
 		}
 		if err != nil {
 			s.post(func() {
-				s.draft = s.draft && !created
+				if created {
+					s.draft.Store(false)
+				}
 				s.gotNoLease(err)
 			})
 			return
@@ -167,7 +169,7 @@ func (s *Session) takeLease() {
 
 // gotLease goes on with the lease, unless err says that what other processes appended could not be read.
 func (s *Session) gotLease(l Lease, missed []Entry, err error) {
-	s.draft = false
+	s.draft.Store(false)
 	if err == nil {
 		err = s.catchUp(missed)
 	}
@@ -185,7 +187,7 @@ func (s *Session) gotLease(l Lease, missed []Entry, err error) {
 }
 
 func (s *Session) gotNoLease(err error) {
-	if errors.Is(err, ErrNotFound) && !s.draft {
+	if errors.Is(err, ErrNotFound) && !s.draft.Load() {
 		s.remove()
 		err = errGone(s.ID)
 	}

@@ -100,7 +100,7 @@ func (s *Session) admit(p *Prompt) {
 	first := s.keyed[p.key()]
 	switch {
 	case s.refused(p):
-	case p.req.Key == "" || first == nil && s.draft:
+	case p.req.Key == "" || first == nil && s.draft.Load():
 		s.take(p)
 	case first != nil && first.req.Digest != p.req.Digest:
 		p.finish(Outcome{}, errPromptConflict())

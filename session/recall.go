@@ -8,7 +8,7 @@ import (
 
 // recall runs f with the fold of messages up to what is shown. The log is read for it the first time, beside the session's goroutine.
 func (s *Session) recall(f func(*History, error)) {
-	if s.past == nil && s.draft {
+	if s.past == nil && s.draft.Load() {
 		s.past = newHistory()
 	}
 	if s.past != nil {
@@ -22,7 +22,7 @@ func (s *Session) recall(f func(*History, error)) {
 
 // recallWhile is recall for a caller that does not wait for the log beyond the end of ctx: f gets its cause then.
 func (s *Session) recallWhile(ctx context.Context, f func(*History, error)) {
-	if s.past != nil || s.draft {
+	if s.past != nil || s.draft.Load() {
 		s.recall(f)
 		return
 	}

@@ -19,7 +19,7 @@ func (s *Session) refresh() { s.refreshed(func() {}) }
 func (s *Session) refreshed(then func()) {
 	s.rung = false
 	switch {
-	case s.draft || s.gone.Load():
+	case s.draft.Load() || s.gone.Load():
 	case s.lease.has():
 		s.readInbox()
 	case s.lease.wanted() || s.writing():

@@ -9,7 +9,7 @@ import (
 // resume answers a prompt that goes on with the open turn.
 func (s *Session) resume(p *Prompt) {
 	none := protocol.Errorf(protocol.TurnNotActive, "No recoverable turn is available.")
-	if !s.lane.free() || s.draft {
+	if !s.lane.free() || s.draft.Load() {
 		p.finish(Outcome{}, none)
 		return
 	}

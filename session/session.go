@@ -17,6 +17,7 @@ type Session struct {
 	box       *mailbox
 	end       chan struct{} // closed when the goroutine has ended
 	gone      atomic.Bool   // it was removed; set by the goroutine
+	draft     atomic.Bool   // it has no log yet; changed by the goroutine alone
 
 	conversation string
 	created      time.Time
@@ -25,7 +26,6 @@ type Session struct {
 
 	// Owned by the goroutine.
 	refs      int
-	draft     bool      // it has no log yet
 	roots     *[]string // further folders an opening asked for; in the log with the next turn
 	stopping  bool
 	rung      bool // another process appended, and that was not looked at yet

@@ -167,7 +167,7 @@ func (ss *Sessions) Draft(ctx context.Context, o DraftOptions) (*Session, error)
 		st.Title, st.Renamed = o.Title, true
 	}
 	s := ss.newSession(id, st)
-	s.draft = true
+	s.draft.Store(true)
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
 	if ss.stopping {

@@ -119,7 +119,7 @@ func (ss *Sessions) sweep(ctx context.Context, id SessionID) (bool, error) {
 
 // unprompted is the whole log of a session in which nothing happened yet, as far as it is in memory: another process may have removed it.
 func (s *Session) unprompted() []Entry {
-	if s.draft || s.shown.Surface != "acp" || s.shown.UserPrompt || s.shown.Head > idleEntries {
+	if s.draft.Load() || s.shown.Surface != "acp" || s.shown.UserPrompt || s.shown.Head > idleEntries {
 		return nil
 	}
 	entries, head, ok := s.tail.after(0, idleEntries)

@@ -21,7 +21,7 @@ type View struct {
 
 // view is what holds now. Runs on the session's goroutine.
 func (s *Session) view() *View {
-	return &View{State: s.shown, Session: s, Draft: s.draft, Hosted: s.lane.run != nil}
+	return &View{State: s.shown, Session: s, Draft: s.draft.Load(), Hosted: s.lane.run != nil}
 }
 
 // Inspect runs f on the session's goroutine. It returns false when the session is gone. f must not block, and must not keep or
@@ -257,7 +257,7 @@ func (v *View) OpenText() (Entry, bool) {
 // Forget drops a draft that was never used; done says whether there was one.
 func (s *Session) Forget(done func(bool)) {
 	if !s.post(func() {
-		if !s.draft || s.lane.starting != nil || s.gone.Load() {
+		if !s.draft.Load() || s.lane.starting != nil || s.gone.Load() {
 			done(false)
 			return
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
+	"time"
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
@@ -19,6 +21,8 @@ type Run struct {
 	c        *Commands
 	provider string
 	first    session.Seq // its first entry
+	accepted time.Time   // by this process; zero where it did not, or that is long ago
+	asked    atomic.Bool // whether it is still there
 }
 
 // Place is what never changes of the session of an execution.
@@ -126,13 +130,30 @@ func (c *Commands) Start(ctx context.Context, req *portable.StartExecution) (Ans
 			}
 			return run.Read(ctx)
 		}
-		c.remember(&Run{ID: id, Turn: got.Turn, Session: place, c: c, provider: ask.Provider, first: got.Seq})
+		c.remember(&Run{ID: id, Turn: got.Turn, Session: place, c: c, provider: ask.Provider, first: got.Seq, accepted: time.Now()})
 		acc := &protocol.TurnAccepted{} // a new one is shown as it was created
 		acc.More.Provider, acc.More.Input, acc.More.Config, acc.More.Capabilities = ask.Provider, ask.Input, ask.Config, ask.Capabilities
 		rec := portable.NewRecord(id, place.ConversationID, place.Workspace)
 		rec.Apply(&session.Entry{Time: got.Time, Turn: got.Turn}, acc)
 		return rec.Execution(), nil
 	}, nil
+}
+
+// justAccepted is how long an execution is taken to be there because it was accepted here.
+const justAccepted = time.Second
+
+// There returns ExecutionNotFound where another process has deleted the conversation, of which a session that is open here may not have heard
+// yet. It reads the store, but for the first who asks about an execution that this process has just accepted: starting one and following it at
+// once is what is to be fast, and nobody can have been told of a deletion that came before.
+func (r *Run) There(ctx context.Context) error {
+	if !r.asked.Swap(true) && time.Since(r.accepted) < justAccepted {
+		return nil
+	}
+	_, err := r.c.cfg.Sessions.Store().TurnSession(ctx, r.Turn)
+	if missing(err) {
+		return portable.ExecutionNotFound(r.ID)
+	}
+	return Stored(err)
 }
 
 // Read tells the execution as it is now.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/rind-dev/rind/protocol"
@@ -66,13 +67,22 @@ func TestAnExecutionThatFindsRoomStartsInTheBatchOfItsAcceptance(t *testing.T) {
 	}
 }
 
+// deaf is a store that does not hear what other processes commit.
+type deaf struct{ session.Store }
+
+func (deaf) Watch(context.Context) (<-chan session.SessionID, error) {
+	never := make(chan session.SessionID)
+	close(never)
+	return never, nil
+}
+
 // What is remembered of an execution is where it is, not that it is there: another process may delete its conversation.
 func TestAnExecutionThatWasJustUsedIsNotFoundOnceAnotherProcessDeletedIt(t *testing.T) {
 	backing := memory.NewBacking()
 	other := backing.Open("b")
 	defer other.Close()
-	p := serve(t, backing.Open("a"), &model{})
-	c := p.conversation()
+	p := serve(t, deaf{backing.Open("a")}, &model{})
+	c := p.must(201, "POST", "/v1/conversations", `{"metadata":{"keep":1}}`).member("id")
 	id := p.start(c, "mock", "x", "")
 	sound(t, p.follow(id, nil, nil))
 	meta, err := other.Conversation(t.Context(), c)
@@ -84,9 +94,40 @@ func TestAnExecutionThatWasJustUsedIsNotFoundOnceAnotherProcessDeletedIt(t *test
 			t.Fatal(err)
 		}
 	}
+	gone := p.must(404, "GET", "/v1/executions/"+id+"/events", "", "Accept", "text/event-stream")
+	if gone.member("code") != "NOT_FOUND" || gone.header.Get("Content-Type") != "application/json" {
+		t.Errorf("a stream is refused with %v %s", gone.header, gone.body)
+	}
+	p.must(404, "GET", "/v1/conversations/"+c, "")
 	p.must(404, "GET", "/v1/executions/"+id, "")
 	p.must(404, "GET", "/v1/executions/"+id+"/events", "")
 	p.must(404, "GET", "/v1/executions/"+id+"/artifacts", "")
 	p.must(404, "POST", "/v1/executions/"+id+":cancel", "{}")
 	p.must(404, "POST", "/v1/executions", `{"conversationId":"`+c+`","providerId":"mock","input":"x"}`)
+}
+
+// looks counts how often the store was asked which session an execution is of.
+type looks struct {
+	session.Store
+	n atomic.Int32
+}
+
+func (l *looks) TurnSession(ctx context.Context, turn session.TurnID) (session.SessionID, error) {
+	l.n.Add(1)
+	return l.Store.TurnSession(ctx, turn)
+}
+
+func TestOnlyTheFirstStreamOfAnExecutionThatWasJustAcceptedHereDoesNotAskTheStoreForIt(t *testing.T) {
+	store := &looks{Store: memory.NewBacking().Open("a")}
+	p := serve(t, store, &model{})
+	id := p.start(p.conversation(), "mock", "x", "")
+	sound(t, p.follow(id, nil, nil))
+	if n := store.n.Load(); n > 1 { // one where this machine took more than a second
+		t.Errorf("following it at once asked %d times", n)
+	}
+	before := store.n.Load()
+	sound(t, p.follow(id, nil, nil))
+	if n := store.n.Load() - before; n != 1 {
+		t.Errorf("following it again asked %d times, want 1", n)
+	}
 }

@@ -113,6 +113,9 @@ func (x *exchange) stream(run *executions.Run, from int64) error {
 		return err
 	}
 	defer w.Stop()
+	if err := run.There(x.r.Context()); err != nil { // from here on its session hears of it
+		return err
+	}
 	defer x.s.traffic.follow()()
 	h := x.w.Header()
 	h.Set("Content-Type", "text/event-stream")

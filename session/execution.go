@@ -30,8 +30,6 @@ type ExecutionRequest struct {
 	Runner Runner
 	// Hosted is what its turn is set to, whatever the session is: to a provider that hosts an agent, which takes no configuration. nil for none.
 	Hosted *Selection
-	// Tools are the names the configuration of an execution of the agent may give; nil allows any.
-	Tools []string
 }
 
 // Accepted is an execution that is on disk.
@@ -304,10 +302,15 @@ func (s *Session) setup(req *ExecutionRequest) (sel Selection, limits *Execution
 			sel.Provider, sel.Model, sel.Effort = req.Hosted.Provider, req.Hosted.Model, req.Hosted.Effort
 		}
 	default:
-		limits, wrong = ReadLimits(req.Config, req.Tools)
+		limits, wrong = ReadLimits(req.Config, nil)
 		sel = limits.choose(sel)
 	}
 	return sel, limits, wrong
+}
+
+// wrongConfig fails an execution of the agent for a key of its configuration.
+func wrongConfig(key string) error {
+	return &Failure{Type: protocol.FailConfiguration, Status: "rejected", Source: "runtime", Message: "Invalid agent config: " + key}
 }
 
 // endAside closes a turn that no goroutine of this process works on. The lease is held.

@@ -175,6 +175,11 @@ func (l *Loop) Turn(ctx context.Context, t *Turn) (string, error) {
 	}); err != nil {
 		return "", err
 	}
+	if samplings == 0 { // later, in another process, a tool that was there may not be there yet
+		if err := w.checkNamed(); err != nil {
+			return "", err
+		}
+	}
 	model, err := l.Models.Select(ctx, t.Selection)
 	if err != nil {
 		return "", providerFailure(err)
@@ -336,6 +341,19 @@ func (w *work) offers(tool string, driven bool) bool {
 		return w.background && w.t.limits.offers(tool)
 	}
 	return w.t.limits.offers(tool)
+}
+
+// checkNamed fails an execution whose configuration names a tool that this turn is not offered. A goal may begin in mid-turn.
+func (w *work) checkNamed() error {
+	if w.t.limits == nil {
+		return nil
+	}
+	for _, name := range w.t.limits.Tools {
+		if w.tool(name) == nil || !w.offers(name, true) {
+			return wrongConfig("tools")
+		}
+	}
+	return nil
 }
 
 // elide replaces the oldest attachments by a note once they are too many bytes for a request.

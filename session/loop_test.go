@@ -428,6 +428,53 @@ func TestToolsThatComeAndGoAreOfferedInTheTurnsThatBeginWhileTheyAreThere(t *tes
 	})
 }
 
+func TestAnExecutionMayNameEachToolItsTurnIsOfferedAndNoOther(t *testing.T) {
+	for tools, want := range map[string]string{
+		`["mcp__s__hello"]`:        "mcp__s__hello",
+		`["task_control","look"]`:  "look task_control",
+		`["update_goal"]`:          "", // there is no goal
+		`["mcp__s__bye"]`:          "Invalid agent config: tools",
+		`["look","bash_output"]`:   "Invalid agent config: tools", // of older histories: it is not offered
+		`["look","mcp__s__hello"]`: "look mcp__s__hello",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := say(done())
+			hello := readTool("mcp__s__hello", func() string { return "hello" })
+			loop, err := session.NewLoop(session.Loop{
+				Models: m, Tools: []session.Tool{readTool("look", func() string { return "seen" }), writeTool("act", func() string { return "acted" })},
+				More: func(context.Context, *session.Turn) []session.Tool { return []session.Tool{hello} },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store := memory.New()
+			h := &house{t: t, store: store, model: m, all: session.NewSessions(session.Config{Store: store, Agent: loop, Models: m})}
+			s := h.draft()
+			turn := h.execute(s, session.ExecutionRequest{Provider: "agent", Input: "x", Config: json.RawMessage(`{"tools":` + tools + `}`)})
+			synctest.Wait()
+			got := ""
+			for _, e := range h.entries(s.ID) {
+				if b, _ := protocol.Decode(&e); e.Turn == turn && e.Kind == protocol.KindTurnFailed {
+					got = b.(*protocol.TurnFailed).Error
+				}
+			}
+			for _, r := range m.requests {
+				var names []string
+				for _, spec := range r.Tools {
+					names = append(names, spec.Name)
+				}
+				slices.Sort(names)
+				got += strings.Join(names, " ")
+			}
+			if got != want {
+				t.Errorf("%s: got %q, want %q", tools, got, want)
+			}
+			checkLog(t, h)
+			h.close()
+		})
+	}
+}
+
 // priced is a model with a price.
 type priced struct{ *model }
 

@@ -25,7 +25,7 @@ func (rt *process) resolve(path string) (string, error) { return workspace(path,
 // executions are the commands of the portable protocol. keep: sessions stay open between requests.
 func (rt *process) executions(keep bool) *executions.Commands {
 	return executions.New(executions.Config{
-		Sessions: rt.all, Providers: rt.executionProviders(), Hosted: rt.hostedProviders, Version: version(), Tools: rt.offered, Keep: keep,
+		Sessions: rt.all, Providers: rt.executionProviders(), Hosted: rt.hostedProviders, Version: version(), Keep: keep,
 	})
 }
 

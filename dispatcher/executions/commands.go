@@ -41,9 +41,8 @@ type Config struct {
 	Providers []Provider
 	// Hosted are further providers as the settings have them now; nil for none. It must not block for long.
 	Hosted  func() []Provider
-	Version string   // of the runtime
-	Tools   []string // names the agent's config may give
-	Keep    bool     // keep sessions open after their use, for the next request; Close lets go of them
+	Version string // of the runtime
+	Keep    bool   // keep sessions open after their use, for the next request; Close lets go of them
 }
 
 // Commands are those of the protocol. Safe for concurrent use.

@@ -36,6 +36,6 @@ func (c *Commands) recovery(within time.Duration) session.Recovery {
 // request is what the sessions are asked for.
 func (c *Commands) request(p *Provider, input string, config json.RawMessage, capabilities []string) session.ExecutionRequest {
 	return session.ExecutionRequest{
-		Provider: p.Manifest.ID, Input: input, Config: config, Capabilities: capabilities, Runner: p.Runner, Hosted: p.Hosted, Tools: c.cfg.Tools,
+		Provider: p.Manifest.ID, Input: input, Config: config, Capabilities: capabilities, Runner: p.Runner, Hosted: p.Hosted,
 	}
 }

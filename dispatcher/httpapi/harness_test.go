@@ -166,7 +166,7 @@ type option func(*Config)
 // commands are those of a process with our own providers, and more.
 func commands(all *session.Sessions, more ...executions.Provider) *executions.Commands {
 	own := []executions.Provider{executions.Agent("1", nil), executions.Mock("1"), executions.Script("1"), executions.Fixture("1")}
-	return executions.New(executions.Config{Sessions: all, Providers: append(own, more...), Version: "1", Tools: []string{"act"}, Keep: true})
+	return executions.New(executions.Config{Sessions: all, Providers: append(own, more...), Version: "1", Keep: true})
 }
 
 // serve runs a server over store until the test ends, or stop is called.

@@ -304,8 +304,26 @@ func (s *Session) setup(req *ExecutionRequest) (sel Selection, limits *Execution
 	default:
 		limits, wrong = ReadLimits(req.Config, nil)
 		sel = limits.choose(sel)
+		if provider, hosted := s.hosts(sel); hosted && wrong == nil {
+			if key := limits.ofOurLoop(); key != "" {
+				wrong = wrongConfig(key + ": " + HostedPrefix + provider + " answers here, which it does not bind")
+			}
+		}
 	}
 	return sel, limits, wrong
+}
+
+// ofOurLoop is the key of a limit that would not hold in a hosted agent, which has a loop of its own; "" for none.
+func (l *ExecutionLimits) ofOurLoop() string {
+	switch {
+	case l.Steps > 0:
+		return "maxSteps"
+	case l.Tokens > 0:
+		return "maxTokens"
+	case l.Tools != nil:
+		return "tools"
+	}
+	return ""
 }
 
 // wrongConfig fails an execution of the agent for a key of its configuration.

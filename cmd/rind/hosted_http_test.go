@@ -190,6 +190,38 @@ func childrenOf(pid int) int {
 	return n
 }
 
+// Limits that a hosted agent would not keep to are refused, also where it answers for `agent`; those that bind it hold.
+func TestAnExecutionOfTheAgentThatAHostedOneAnswersTakesOnlyWhatBindsThat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "script.json")
+	write(t, path, hostedScript)
+	inner, _ := dataAndWorkspace(t, fmt.Sprintf(`{"provider":"play","providers":{"play":{"type":"script","model":"scripted","script":%q}}}`, path))
+	program, _ := program(t)
+	root, ws := dataAndWorkspace(t, fmt.Sprintf(`{"provider":"other","providers":{
+		"other":{"type":"acp","command":%q,"args":["acp","--data",%q],"env":{"RIND_TEST_CHILD":"1","INNER_API_KEY":"sesame-sesame"}}}}`, program, inner))
+	server := launched(t, root, ws, nil, "serve", "--port", "0", "--auth", "none")
+	w := &webSide{t: t, base: strings.TrimPrefix(server.Line(30*time.Second), "rind HTTP listening on ")}
+	defer http.DefaultClient.CloseIdleConnections()
+	var conv portable.Conversation
+	w.json(http.MethodPost, "/v1/conversations", "", &conv)
+	start := func(config string) string {
+		var x portable.Execution
+		w.json(http.MethodPost, "/v1/executions", fmt.Sprintf(`{"conversationId":%q,"providerId":"agent","input":"go on","config":%s}`, conv.ID, config), &x)
+		return x.ID
+	}
+	for key, config := range map[string]string{
+		"maxSteps": `{"maxSteps":3,"maxTokens":9,"approvals":"auto"}`, "maxTokens": `{"maxTokens":9,"tools":[]}`, "tools": `{"tools":["bash"],"timeout":600}`,
+	} {
+		want := `{"code":"PROVIDER_ERROR","message":"Invalid agent config: ` + key + `: acp.other answers here, which it does not bind"}`
+		if e := w.until(start(config), "run.failed"); string(e.Data) != want {
+			t.Errorf("%s: %s", config, e.Data)
+		}
+	}
+	if childrenOf(server.PID()) > 0 {
+		t.Error("what was refused started the agent")
+	}
+	w.until(start(`{"approvals":"never","timeout":600}`), "run.completed") // nothing else could answer
+}
+
 func TestAnAgentThatTheSettingsHostLaterIsAProviderWithoutARestart(t *testing.T) {
 	root, ws := dataAndWorkspace(t, `{"provider":"demo"}`)
 	server := launched(t, root, ws, nil, "serve", "--port", "0", "--auth", "none")

@@ -289,6 +289,10 @@ func (w *work) run(ctx context.Context, tool Tool, call ToolCall) (ToolResult, e
 		}()
 		p := &toolProgress{t: w.t, call: call}
 		defer w.t.s.post(func() { w.t.s.callOver(p) })
+		if context.Cause(ctx) != nil { // cancelled since its start was recorded: nothing starts behind the answer to a cancel
+			out.r = cancelledResult()
+			return
+		}
 		out.r, out.err = tool.Run(ctx, call, p)
 	}()
 	var tick <-chan time.Time

@@ -21,7 +21,13 @@ import (
 // executing is launch with providers of executions.
 func executing(t peers.T, w *peers.World, instance string) *process {
 	t.Helper()
-	p := launch(t, w, instance, `[{"text":"hi"}]`, "")
+	return executingWith(t, w, instance, `[{"text":"hi"}]`)
+}
+
+// executingWith is executing with a script for the agent.
+func executingWith(t peers.T, w *peers.World, instance, text string) *process {
+	t.Helper()
+	p := launch(t, w, instance, text, "")
 	commands := executions.New(executions.Config{Sessions: p.All, Version: "0.0.0", Providers: []executions.Provider{
 		executions.Agent("0.0.0", nil), executions.Mock("0.0.0"), executions.Script("0.0.0"), executions.Fixture("0.0.0"),
 	}})
@@ -505,6 +511,119 @@ func TestAnActionThatNobodyAnswersStaysOpen(t *testing.T) {
 				t.Errorf("%s was %s, and is %s two days later", provider, asked, state)
 			}
 			c.call("rind/execution/cancel", fmt.Sprintf(`{"execution_id":%q}`, id))
+		}
+		p.end()
+	})
+}
+
+// N24, section 10: a turn of an editor whose process died reads as it was, and reading writes nothing. A start on its lane or a cancel closes it,
+// once; an editor may go on with it, which is told as that.
+func TestAnInterruptedTurnOfAnEditorIsReadAsItWasAndSettledOnce(t *testing.T) {
+	const script = `{"turns":[{"match":"stop here","steps":[{"text":"half"},{"call":{"id":"c1","name":"stay","arguments":{}}},{"finish":"tool_calls"},{"text":"rest"}]},{"steps":[{"text":"ok"}]}]}`
+	for name, c := range map[string]struct{ settle, want, end string }{
+		"start":  {"start", "failed", `run.failed {"code":"PROVIDER_ERROR","message":"The runtime stopped before this turn finished."}`},
+		"cancel": {"cancel", "cancelled", `run.cancelled {"reason":"why"}`},
+		"resume": {"resume", "succeeded", "run.completed "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := peers.NewWorld()
+				dead := executingWith(t, w, "dead", script)
+				o := dead.connect(rindv2.Rind)
+				sid := o.hello()
+				o.send("session/prompt", `{"input":"stop here"}`)
+				id := "exec_" + o.event("tool_call_started").turn
+				synctest.Wait()
+				dead.kill()
+
+				p := executingWith(t, w, "next", script)
+				d := p.connect(rindv2.Rind)
+				d.hello()
+				conv := ""
+				events := func() []portable.Event {
+					return part(t, d.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q}`, id))).Events
+				}
+				state := func() string {
+					x := d.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, id))
+					conv = x.text("conversationId")
+					return x.text("state")
+				}
+				stored := len(p.Entries(sid))
+				before := events()
+				if s := state(); s != "running" || len(p.Entries(sid)) != stored {
+					t.Errorf("read, it is %s, and %d entries were written", s, len(p.Entries(sid))-stored)
+				}
+				switch c.settle {
+				case "start":
+					next := execute(d, conv, "agent", `{}`)
+					synctest.Wait()
+					if s := d.call("rind/execution/read", fmt.Sprintf(`{"execution_id":%q}`, next)).text("state"); s != "succeeded" {
+						t.Errorf("what was started behind it is %s", s)
+					}
+				case "cancel":
+					d.call("rind/execution/cancel", fmt.Sprintf(`{"execution_id":%q,"reason":"why"}`, id))
+				case "resume":
+					d.call("session/switch", fmt.Sprintf(`{"session_id":%q}`, sid))
+					d.call("session/prompt", `{"resume":true}`)
+				}
+				synctest.Wait()
+				all, told := events(), map[string]int{}
+				for _, e := range all {
+					kind := e.Type
+					if kind == "provider.event" {
+						var data struct{ Method string }
+						_ = json.Unmarshal(e.Data, &data)
+						kind = data.Method
+					}
+					told[kind]++
+					if portable.Terminal(e.Type) {
+						told["end"]++
+					}
+				}
+				resumed := 0
+				if c.settle == "resume" {
+					resumed = 1
+				}
+				if last := all[len(all)-1]; !strings.HasPrefix(last.Type+" "+string(last.Data), c.end) || state() != c.want || !reflect.DeepEqual(all[:len(before)], before) ||
+					told["end"] != 1 || told["run.started"] != 1 || told["rind.turn_resumed"] != resumed {
+					t.Errorf("it is %s, told %v, and ends with %s %s", state(), told, last.Type, last.Data)
+				}
+				d.call("rind/execution/cancel", fmt.Sprintf(`{"execution_id":%q}`, id)) // of what has its end it changes nothing
+				if again := events(); len(again) != len(all) {
+					t.Errorf("%d events, then %d", len(all), len(again))
+				}
+				p.end()
+			})
+		})
+	}
+}
+
+// Section 13: after and limit count by their value, null is absent in what is not of the portable protocol, and what the envelope refuses has no code.
+func TestNumbersOnLinesCountByTheirValueAndTheEnvelopesErrorsHaveNoCode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := executing(t, peers.NewWorld(), "a")
+		c := p.connect(rindv2.Rind)
+		c.hello()
+		id := execute(c, made(c), "mock", `{"delayMs":0}`)
+		synctest.Wait()
+		for asked, want := range map[string][2]int64{ // first and last of the page
+			`"after":1.0,"limit":2e0`: {2, 3}, `"after":0.2e1,"limit":1`: {3, 3}, `"after":null,"limit":null,"follow":null`: {1, 6}, `"after":-0,"limit":10.0`: {1, 6},
+		} {
+			got := part(t, c.call("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,%s}`, id, asked)))
+			if n := len(got.Events); n == 0 || got.Events[0].Sequence != want[0] || got.Events[n-1].Sequence != want[1] || got.NextCursor != want[1] {
+				t.Errorf("%s: a page of %d to %d", asked, n, got.NextCursor)
+			}
+		}
+		for _, asked := range []string{`"after":1.5`, `"after":"1"`, `"after":-1`, `"after":1e16`, `"after":true`} {
+			c.refused("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,%s}`, id, asked), "InvalidRequest", "after must be a non-negative integer")
+		}
+		for _, asked := range []string{`"limit":0`, `"limit":1.0000000000000000001`, `"limit":10001`, `"limit":[1]`} {
+			c.refused("rind/execution/events", fmt.Sprintf(`{"execution_id":%q,%s}`, id, asked), "InvalidRequest", "limit must be an integer from 1 to 10000")
+		}
+		coded := c.response(c.send("rind/execution/read", `{"execution_id":"none"}`)).raw
+		plain := c.response(c.send("rind/execution/nothing", `{}`)).raw
+		if !strings.Contains(coded, `"code":"NOT_FOUND"`) || strings.Contains(plain, `"code"`) {
+			t.Errorf("told %s and %s", coded, plain)
 		}
 		p.end()
 	})

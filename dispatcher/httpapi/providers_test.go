@@ -184,6 +184,9 @@ func TestWhatThePersonAnswersTheAgentIsWhatItsCallsResultIn(t *testing.T) {
 		{"nothing said", calls("act"), []string{`{}`}, 0, once + "rind.tool_result", []string{`"status":"rejected"`}},
 		{"an option by its id", calls("act"), []string{`{"value":"reject_once"}`}, 0, once + "rind.tool_result", []string{`"status":"rejected"`}},
 		{"an option in an object", calls("act"), []string{`{"approved":true,"value":{"optionId":"allow_once"}}`}, 1, once + "rind.tool_started rind.tool_result", []string{`"status":"completed"`}},
+		{"an option that is no string", calls("act"), []string{`{"approved":true,"value":{"optionId":7}}`}, 1, once + "rind.tool_started rind.tool_result", []string{`"status":"completed"`}},
+		{"an empty option", calls("act"), []string{`{"approved":true,"value":""}`}, 1, once + "rind.tool_started rind.tool_result", []string{`"status":"completed"`}},
+		{"a value without approved", calls("act"), []string{`{"value":true}`}, 0, once + "rind.tool_result", []string{`"status":"rejected"`}},
 		{
 			"two of one step", calls("act", "act"),
 			[]string{`{"approved":false}`, `{"approved":true}`},
@@ -192,12 +195,18 @@ func TestWhatThePersonAnswersTheAgentIsWhatItsCallsResultIn(t *testing.T) {
 			[]string{`"status":"rejected","toolCallId":"call_0"`, `"status":"completed","toolCallId":"call_1"`},
 		},
 		{"an answer", calls("which"), []string{`{"value":"the blue one"}`}, 0, "", []string{`the blue one`, `"status":"completed"`}},
+		{"an answer between spaces", calls("which"), []string{`{"value":" \n the blue one\t"}`}, 0, "", []string{`\"answer\":\"the blue one\"`}},
+		{"an answer of spaces", calls("which"), []string{`{"value":" \n "}`}, 0, "", []string{`\"answer\":\"\"`}},
 		{"no string", calls("which"), []string{`{"value":{"optionId":"the blue one"}}`}, 0, "", []string{`\"answer\":\"\"`}},
 		{"an answer that says no", calls("which"), []string{`{"approved":false,"value":"the blue one"}`}, 0, "", []string{`\"answer\":\"\"`}},
 	} {
 		t.Run(r.name, func(t *testing.T) {
 			p := serve(t, store(), &model{replies: r.play})
-			events := p.answering(p.start(p.conversation(), "agent", "x", ""), r.answers...)
+			config := "" // a question is asked though nobody is asked for consent
+			if strings.Contains(r.name, "answer") {
+				config = `,"config":{"approvals":"never"}`
+			}
+			events := p.answering(p.start(p.conversation(), "agent", "x", config), r.answers...)
 			sound(t, events)
 			var kept []portable.Event
 			log := ""

@@ -245,14 +245,18 @@ func commentsOnly(t *testing.T, s Suite) {
 
 func keepAlives(t *testing.T, s Suite) {
 	synctest.Test(t, func(t *testing.T) {
+		said := make(chan struct{})
 		m := s.New(t, Endpoint{URL: "http://model.invalid", Idle: time.Second, Transport: Spoken(func(say func(string)) {
+			defer close(said)
 			for range 12 {
 				say(": still here\n\n")
 				time.Sleep(time.Second - time.Millisecond)
 			}
 			say("retry: 10\n\n" + s.good("ok"))
 		})})
-		if a := ask(t, m, Hello()).good(t); a.Text != "ok" {
+		a := ask(t, m, Hello())
+		<-said
+		if a.good(t).Text != "ok" {
 			t.Errorf("got %q", a.Text)
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,11 +19,12 @@ type pipe struct {
 	sunk
 	peer  *peer
 	serve func(p *peer, id int64)
+	wg    sync.WaitGroup // of serve
 }
 
 func (l *pipe) send(m []byte, id int64) error {
 	if id != 0 {
-		go l.serve(l.peer, id)
+		l.wg.Go(func() { l.serve(l.peer, id) })
 	}
 	return l.sunk.send(m, id)
 }
@@ -32,11 +34,12 @@ func piped(t *testing.T, serve func(p *peer, id int64)) (*namedTool, *pipe) {
 	t.Helper()
 	cfg := Config{call: 10 * time.Minute}.filled()
 	s := newServer(t.Context(), &cfg, "d", json.RawMessage(`{"command":"x","timeoutMs":60000}`))
+	l := &pipe{peer: newPeer(cfg.Log, maxMessage), serve: serve}
 	t.Cleanup(func() {
 		s.stop()
 		s.timer.Stop()
+		l.wg.Wait()
 	})
-	l := &pipe{peer: newPeer(cfg.Log, maxMessage), serve: serve}
 	l.peer.link, s.peer = l, l.peer
 	s.set(StateReady, "")
 	return &namedTool{tool: &tool{server: s, original: "x"}, name: "mcp__d__x"}, l

@@ -78,7 +78,7 @@ func TestACommandThatWritesWithoutEndCostsABoundedAmount(t *testing.T) {
 			if c.bytes > 0 && meta.TotalBytes != c.bytes || meta.TotalBytes < 1<<20 {
 				t.Errorf("%d bytes are counted", meta.TotalBytes)
 			}
-			if c.status == protocol.ToolTimedOut && (took < 2*time.Second || took > 8*time.Second) {
+			if c.status == protocol.ToolTimedOut && (took < 2*time.Second || took > 30*time.Second) {
 				t.Errorf("it took %v", took)
 			}
 			most := memoryOf(t, s.cmd.Process.Pid, "VmHWM")

@@ -202,13 +202,13 @@ func TestPTYWhatWasTypedBeforeAQuestionIsNoAnswerToIt(t *testing.T) {
 // TestAnAnswerThatNobodyTakesEndsTheTurn is `rind … | head`.
 func TestAnAnswerThatNobodyTakesEndsTheTurn(t *testing.T) {
 	for _, args := range [][]string{{"prompt", "talk"}, {"chat", "talk"}} {
-		more := strings.Repeat("more than a pipe holds\n", 1<<20/20) // so that the program still writes when nobody reads any more
+		more := strings.Repeat("more than a pipe holds\n", 256<<10/20) // so that the program still writes when nobody reads any more
 		root := folders(t, `{"turns":[{"steps":[{"text":`+string(mustJSON(more))+`,"chunk":4096},{"hang":true}]}]}`)
 		r, w, err := os.Pipe()
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), acpPatience)
 		cmd := exec.CommandContext(ctx, os.Args[0], args...)
 		cmd.Dir = filepath.Join(root, "ws")
 		cmd.Env = []string{"RIND_TEST_CHILD=1", "RIND_HOME=" + filepath.Join(root, "data"), "PATH=" + os.Getenv("PATH")}

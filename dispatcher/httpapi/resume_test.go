@@ -14,6 +14,7 @@ import (
 
 	"github.com/rind-dev/rind/protocol"
 	"github.com/rind-dev/rind/protocol/portable"
+	"github.com/rind-dev/rind/session/store/memory"
 )
 
 // H067, V06, V07, N08, S05: a place that is none is refused, whichever way it is given, and before it is asked whose events they are; one behind the end has
@@ -137,6 +138,59 @@ func TestAStreamBeginsAtOnceAndEachOfItsFramesHasOneLineOfData(t *testing.T) {
 	for i, e := range events {
 		if want := "event: " + e.Type + "\ndata: " + string(protocol.MustMarshal(e)) + "\nid: " + strconv.Itoa(i+1); frames[i] != want {
 			t.Errorf("frame %d is %q, want %q", i+1, frames[i], want)
+		}
+	}
+}
+
+// Section 5.1: a stream ends with its execution, also one that begins at or behind the end that is not there yet, in whichever process it is read.
+func TestAStreamThatBeginsBehindAnEndThatIsYetToComeEndsWithIt(t *testing.T) {
+	backing := memory.NewBacking()
+	silent := func(c *Config) { c.Ping = time.Hour }
+	p := serve(t, backing.Open("a"), &model{}, silent)
+	q := serve(t, backing.Open("b"), &model{}, silent)
+	r := serve(t, late{backing.Open("c")}, &model{}, silent)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for _, end := range []struct {
+		path, body string
+		last       string // number of the terminal event
+	}{
+		{":cancel", "", "4"},
+		{"/actions/ID:respond", `{"approved":true}`, "8"}, // a bell for each event before it
+	} {
+		id := p.start(p.conversation(), "mock", "a b", `,"config":{"requireApproval":true,"prefix":"","delayMs":20}`)
+		var a portable.Action
+		if err := json.Unmarshal(p.until(id, "action.required").Data, &a); err != nil {
+			t.Fatal(err)
+		}
+		streams := map[string]io.Reader{}
+		for name, at := range map[string]*place{"its process": p, "another": q, "one that hears late": r} {
+			for _, place := range []string{end.last, "1000000"} {
+				for _, header := range []bool{true, false} {
+					req := at.request(ctx, "GET", "/v1/executions/"+id+"/events", "")
+					req.Header.Set("Accept", "text/event-stream")
+					if header {
+						req.Header.Set("Last-Event-ID", place)
+					} else {
+						req.URL.RawQuery = "after=" + place
+					}
+					resp, err := at.http.Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer resp.Body.Close()
+					streams[fmt.Sprintf("%s, behind %s, as a header: %v", name, place, header)] = resp.Body
+				}
+			}
+		}
+		p.must(200, "POST", "/v1/executions/"+id+strings.Replace(end.path, "ID", a.ID, 1), end.body)
+		for name, body := range streams {
+			if told, err := io.ReadAll(body); err != nil || len(told) > 0 {
+				t.Errorf("%s, %s: %v, told %q", end.path, name, err, told)
+			}
+		}
+		if events := p.events(id); strconv.Itoa(len(events)) != end.last {
+			t.Errorf("%s: %s", end.path, types(events))
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (x *exchange) follow(run *executions.Run, s *session.Session, w *watch, fro
 	defer ping.Stop()
 	f := run.Feed(s, from)
 	ctx := context.WithoutCancel(x.r.Context())
-	ending, last, asked := false, false, false
+	ending, last, asked, rung := false, false, false, false
 	tell := func(l *portable.Line) {
 		out.event(l)
 		last = portable.Terminal(l.Type)
@@ -163,7 +163,13 @@ func (x *exchange) follow(run *executions.Run, s *session.Session, w *watch, fro
 			continue
 		case ending:
 			return nil
-		case !w.open: // here: another process may have it, and this one not have heard of that yet. The log knows.
+		case rung && f.Cursor() == from: // what rang lies before the place the stream begins at, and with it perhaps the end
+			if s.InspectNow(x.r.Context(), func(v *session.View) { _, w.open = v.Execution(run.Turn) }) != nil {
+				w.open = false // as far as is known here; below, the log is asked
+			}
+		}
+		rung = false
+		if !w.open { // here: another process may have it, and this one not have heard of that yet. The log knows.
 			ended, err := run.Ended(ctx, &executions.Part{})
 			switch {
 			case err != nil:
@@ -178,6 +184,7 @@ func (x *exchange) follow(run *executions.Run, s *session.Session, w *watch, fro
 		}
 		select {
 		case <-w.bell:
+			rung = true
 		case <-ping.C:
 			out.ping()
 			if err := out.flush(); err != nil {

@@ -10,13 +10,18 @@ import (
 // listener gives connections on which a write may take stall (section 1).
 type listener struct {
 	net.Listener
-	stall time.Duration
+	stall  time.Duration
+	buffer int // bytes of a connection that the system may hold for its reader
 }
 
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
+	}
+	// A system that holds megabytes takes nothing more until about a third of them is read: to be seen here, a reader had to be that fast.
+	if b, ok := c.(interface{ SetWriteBuffer(bytes int) error }); ok {
+		_ = b.SetWriteBuffer(l.buffer)
 	}
 	return &conn{Conn: c, stall: l.stall}, nil
 }
@@ -28,6 +33,9 @@ type conn struct {
 	stall time.Duration
 	until time.Time // the deadline that is set
 }
+
+// piece is how much of what is written at one time has a time of its own: a reader that is slow takes all of it, however large it is.
+const piece = 64 << 10
 
 // extend sees that there is time for a write. A deadline serves all writes of a while: setting one costs as much as framing an event.
 func (c *conn) extend() error {
@@ -41,18 +49,43 @@ func (c *conn) extend() error {
 
 // Write implements net.Conn.
 func (c *conn) Write(b []byte) (int, error) {
-	if err := c.extend(); err != nil {
-		return 0, err
+	done := 0
+	for {
+		if err := c.extend(); err != nil {
+			return done, err
+		}
+		n, err := c.Conn.Write(b[done:min(done+piece, len(b))])
+		if done += n; err != nil || done == len(b) {
+			return done, err
+		}
 	}
-	return c.Conn.Write(b)
 }
 
-// ReadFrom lets net/http send a file without reading it into memory. It is one write.
+// ReadFrom lets net/http send a file without reading it into memory.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
-	if err := c.extend(); err != nil {
-		return 0, err
+	part := io.LimitedReader{R: r}
+	whole, bounded := r.(*io.LimitedReader)
+	if bounded { // one bound around the file: the system sends nothing by itself from behind two
+		part.R = whole.R
 	}
-	return io.Copy(c.Conn, r)
+	for done := int64(0); ; {
+		if part.N = piece; bounded {
+			part.N = min(piece, whole.N)
+		}
+		if part.N <= 0 {
+			return done, nil
+		}
+		if err := c.extend(); err != nil {
+			return done, err
+		}
+		n, err := io.Copy(c.Conn, &part)
+		if bounded {
+			whole.N -= n
+		}
+		if done += n; err != nil || part.N > 0 {
+			return done, err
+		}
+	}
 }
 
 // CloseWrite lets net/http end what it says before it has read everything.

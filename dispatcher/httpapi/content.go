@@ -73,11 +73,8 @@ func (x *exchange) bytes(f File, info fs.FileInfo, media string) error {
 	if x.r.Method == http.MethodHead {
 		return nil
 	}
-	for left := to - from; left > 0; { // each piece is a write
-		n, err := io.CopyN(x.w, f, min(left, 256<<10))
-		if left -= n; err != nil {
-			panic(http.ErrAbortHandler) // the reader left, or the file became shorter: its end must not look like a good one
-		}
+	if _, err := io.CopyN(x.w, f, to-from); err != nil {
+		panic(http.ErrAbortHandler) // the reader left, or the file became shorter: its end must not look like a good one
 	}
 	return nil
 }

@@ -150,17 +150,6 @@ type place struct {
 	token string
 }
 
-// narrow gives its connections small buffers, so that a reader that stops is noticed after little.
-type narrow struct{ net.Listener }
-
-func (n narrow) Accept() (net.Conn, error) {
-	c, err := n.Listener.Accept()
-	if err == nil {
-		_ = c.(*net.TCPConn).SetWriteBuffer(16 << 10)
-	}
-	return c, err
-}
-
 type option func(*Config)
 
 // commands are those of a process with our own providers, and more.
@@ -186,6 +175,7 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 	cfg := Config{
 		Sessions: all, Workspace: "/w", Workspaces: map[string]string{"other": "/other"}, Token: secret, Port: ln.Addr().(*net.TCPAddr).Port,
 		Commands: commands(all), Hosts: []string{"rind.test"}, Origins: []string{"https://app.test"},
+		Buffer: 16 << 10, // a reader that stops is noticed after little
 	}
 	for _, o := range options {
 		o(&cfg)
@@ -199,7 +189,7 @@ func serve(t *testing.T, store session.Store, m *model, options ...option) *plac
 	p := &place{t: t, base: "http://" + ln.Addr().String(), all: all, store: store, api: New(cfg), ln: ln, tool: tool, model: m, token: cfg.Token}
 	p.http = &http.Client{Transport: &http.Transport{}}
 	served := make(chan error, 1)
-	go func() { served <- p.api.Serve(narrow{ln}) }()
+	go func() { served <- p.api.Serve(ln) }()
 	t.Cleanup(func() {
 		p.stop()
 		if err := <-served; err != nil {

@@ -18,7 +18,7 @@ func (s *Server) http() *http.Server {
 
 // Serve answers on ln until that is closed. The work on open connections goes on; End ends it.
 func (s *Server) Serve(ln net.Listener) error {
-	err := s.srv.Serve(listener{ln, s.cfg.Stall})
+	err := s.srv.Serve(listener{ln, s.cfg.Stall, s.cfg.Buffer})
 	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
 		return nil
 	}

@@ -1,6 +1,6 @@
 // Package httpapi serves the portable execution protocol over HTTP and SSE (docs/protocol/portable-2026-09-02.md) on the same sessions as
 // every other surface: a conversation is a session, an execution is a turn, and a stream of events is a cursor over the log. It keeps no
-// event and no queue; a slow reader costs nothing and is cut when a write makes no progress for 30 s.
+// event and no queue; a slow reader costs nothing, and one that takes nothing for 30 s is cut.
 //
 // Goroutines are those of net/http, one per connection; End ends them.
 package httpapi
@@ -28,6 +28,7 @@ const (
 	unasked       = 64 << 10 // of a body that is not needed: a longer one ends its connection
 	bodyTime      = 30 * time.Second
 	writeTime     = 30 * time.Second
+	writeBuffer   = 128 << 10
 	pingEvery     = 15 * time.Second
 	headerBytes   = 64 << 10
 	headerTimeout = 10 * time.Second
@@ -48,6 +49,7 @@ type Config struct {
 	ErrorID    func(err error) string
 	Ping       time.Duration // between comments on a stream without events; 0 is 15 s
 	Stall      time.Duration // how long a write may make no progress; 0 is 30 s
+	Buffer     int           // bytes of an answer that the system may hold for its reader; 0 is 128 KiB
 	Headers    time.Duration // how long headers may take; 0 is 10 s
 	Body       time.Duration // how long a body may take; 0 is 30 s
 	// OpenFile opens a regular file of a workspace, by an absolute path, within the workspace only. nil: no contents are served.
@@ -86,6 +88,9 @@ func New(cfg Config) *Server {
 	}
 	if cfg.Stall == 0 {
 		cfg.Stall = writeTime
+	}
+	if cfg.Buffer == 0 {
+		cfg.Buffer = writeBuffer
 	}
 	s := &Server{cfg: cfg, end: make(chan struct{})}
 	s.srv = s.http()

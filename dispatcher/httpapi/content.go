@@ -102,8 +102,8 @@ func byteRange(headers []string, size int64) (span, bool) {
 		return span{}, false
 	}
 	number := func(s string) (int64, bool) {
-		n, err := strconv.ParseInt(s, 10, 64)
-		return n, err == nil && s[0] != '+' && s[0] != '-'
+		n, _ := strconv.ParseInt(s, 10, 64) // the largest there is for one that is larger: no file is of that size
+		return n, s != "" && strings.Trim(s, "0123456789") == ""
 	}
 	if first == "" { // the last bytes
 		n, ok := number(last)

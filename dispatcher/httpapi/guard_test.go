@@ -249,6 +249,13 @@ func TestAcceptDecidesBetweenPageAndStream(t *testing.T) {
 		"application/json, text/event-stream;q=0.5": false, "application/json;q=0.5, text/event-stream": true, "text/event-stream, */*": true,
 		"application/json, text/event-stream": true, "text/event-stream;q=x": false, "text/event-stream;q=0.5, application/*": false,
 		"application/json;q=NaN, text/event-stream": true, "text/event-stream;q=NaN": false, "text/event-stream;q=0.5, application/json;q=1e9": true,
+		"text/event-stream;q=5e-1": false, "text/event-stream;q=0x1p-1": false, "text/event-stream;q=+1": false, "text/event-stream;q=0.1234": false,
+		"text/event-stream;q=1.001": false, "text/event-stream;q=.5": false, "text/event-stream;q=": false, "text/event-stream;q": false,
+		`text/event-stream;q="0.5"`: false, "text/event-stream;q=0.5;q=0.5": false, "text/event-stream;q =1": false, "text/event-stream;q*=utf-8''1": true,
+		"text/event-stream;Q=0.": false, "text/event-stream ; Q=0.001": true, "text/event-stream;q=1.000;x": true, "text/event-stream;": true,
+		"text/event-stream;q=0.5, application/json;q=0.12345": true, "text/event-stream;q=0.5, application/json;q=0.5": true,
+		`text/event-stream;x="a,b"`: true, `text/event-stream;x="a\",text/html;q=0,";q=0`: false, `text/html;x="text/event-stream,text/event-stream"`: false,
+		`text/html;x=",text/event-stream`: false, `text/html;x="a;q=0", text/event-stream;x=";q=0"`: true,
 	} {
 		if got := wantsStream([]string{accept}); got != want {
 			t.Errorf("Accept %q streams: %v", accept, got)

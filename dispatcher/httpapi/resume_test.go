@@ -26,7 +26,7 @@ func TestAPlaceThatIsNoneIsRefusedByPagesAndStreams(t *testing.T) {
 	const after, last = "after must be a non-negative integer", "Last-Event-ID must be a non-negative integer"
 	for _, run := range []string{id, "exec_none"} {
 		path := "/v1/executions/" + run + "/events"
-		for _, place := range []string{"abc", "-5", "1.5", "1e3", "0x1", "1_0", "NaN", "99999999999999999999", "9007199254740992", "00000000000000001", "%203", "3%20", "+1", "%2B1", "%D9%A3", "", "1&after=1", "1;x=2"} {
+		for _, place := range []string{"abc", "-5", "1.5", "1e3", "0x1", "1_0", "NaN", "99999999999999999999", "9007199254740992", "00000000000000001", "%203", "3%20", "+1", "%2B1", "%D9%A3", "", "1&after=1", "1&%61fter=1", "1;x=2", "%zz", "1&after=%zz"} {
 			for _, accept := range []string{"application/json", "text/event-stream"} {
 				if a := p.do("GET", path+"?after="+place, "", "Accept", accept, "Last-Event-ID", "1"); a.status != 400 || a.member("message") != after || a.member("code") != "VALIDATION_ERROR" {
 					t.Errorf("after %q as %s: %d %s", place, accept, a.status, a.body)
@@ -66,6 +66,9 @@ func TestAReaderBeginsWhereItSays(t *testing.T) {
 		{"?after=0000000000000003", "", 3, 3},
 		{"?AFTER=3&x=%zz&cursor=2", "", 0, 0},
 		{"?x=%zz&after=2", "", 2, 2},
+		{"?note=%zzafter", "", 0, 0},
+		{"?note=after&%zzafter=3&after;=3", "", 0, 0},
+		{"?x=1;after=3&%61fter=2", "", 2, 2},
 	} {
 		var headers []string
 		if c.last != "" {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
@@ -115,35 +114,38 @@ func (x *exchange) authenticate() error {
 	return nil
 }
 
-// body reads the body of a POST (steps 7 to 9): nil for one that counts as empty.
+// body reads the body of a POST (steps 7 to 9): nil for one that counts as empty. How it is framed changes nothing about what it is refused with.
 func (x *exchange) body() (json.RawMessage, error) {
 	badMedia := &portable.Error{Code: portable.BadMedia, Message: "Content-Type must be application/json"}
-	tooLarge := &portable.Error{Code: portable.TooLarge, Message: "Request body is too large"}
-	for _, enc := range x.r.Header.Values("Content-Encoding") {
+	for _, enc := range given(x.r.Header.Values("Content-Encoding")) {
 		if !strings.EqualFold(strings.TrimSpace(enc), "identity") {
 			return nil, badMedia
 		}
 	}
-	types := x.r.Header.Values("Content-Type")
+	types := given(x.r.Header.Values("Content-Type"))
 	if len(types) > 1 || len(types) == 1 && !isJSON(types[0]) {
 		return nil, badMedia
 	}
-	if len(types) == 0 && x.r.ContentLength > 0 {
-		return nil, badMedia
+	most, over := int64(maxBody), &portable.Error{Code: portable.TooLarge, Message: "Request body is too large"}
+	if len(types) == 0 { // the first byte is one too many
+		most, over = 0, badMedia
 	}
-	if x.r.ContentLength > maxBody {
-		return nil, tooLarge
+	if x.r.ContentLength > most {
+		return nil, over
 	}
-	body, err := x.take(maxBody)
+	body, err := x.take(most)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(body) > maxBody:
-		return nil, tooLarge
-	case len(types) == 0 && len(bytes.TrimSpace(body)) > 0:
-		return nil, badMedia
+	case int64(len(body)) > most:
+		return nil, over
 	}
 	return portable.Text(body)
+}
+
+// given are the values of a header that say something: an empty one counts as absent.
+func given(values []string) []string {
+	return slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })
 }
 
 // take reads the body, or what is one byte more than most of it. The bound of its time is lifted where it is whole: what is read of the

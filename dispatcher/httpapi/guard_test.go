@@ -146,6 +146,43 @@ func TestUnknownRoutesAndMethodsAnswerTypedErrors(t *testing.T) {
 	}
 }
 
+// Section 2: a colon begins a verb at the end of the path of an execution to which something is posted, and nowhere else.
+func TestAColonIsPartOfAnIdWhereNoVerbCanStand(t *testing.T) {
+	p := mocking(t)
+	id := p.start(p.conversation(), "mock", "x", "")
+	p.follow(id, nil, nil)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		text, allow  string
+	}{
+		{"GET", "/v1/conversations/a:b", 404, "Conversation not found: a:b", ""},
+		{"GET", "/v1/conversations/a%3Acancel", 404, "Conversation not found: a:cancel", ""},
+		{"POST", "/v1/conversations/a:b", 405, "Method not allowed", "GET, HEAD"},
+		{"GET", "/v1/executions/a:b", 404, "Execution not found: a:b", ""},
+		{"DELETE", "/v1/executions/a:b", 405, "Method not allowed", "GET, HEAD"},
+		{"POST", "/v1/executions/a:b", 404, "Route not found", ""},
+		{"POST", "/v1/executions/a%3Ab", 404, "Route not found", ""},
+		{"GET", "/v1/executions/a:b:cancel", 405, "Method not allowed", "POST"},
+		{"POST", "/v1/executions/a:b:cancel", 404, "Execution not found: a:b", ""},
+		{"GET", "/v1/executions/a:b/events", 404, "Execution not found: a:b", ""},
+		{"POST", "/v1/executions/a:b/events", 405, "Method not allowed", "GET, HEAD"},
+		{"GET", "/v1/executions/a:b/artifacts", 404, "Execution not found: a:b", ""},
+		{"POST", "/v1/executions/" + id + "/actions/a:b:respond", 404, "Action not found: a:b", ""},
+		{"POST", "/v1/executions/" + id + "/actions/a:b", 404, "Route not found", ""},
+		{"GET", "/rind/v1/executions/a:b/artifacts/x/content", 404, "Execution not found: a:b", ""},
+		{"GET", "/rind/v1/executions/" + id + "/artifacts/a:b/content", 404, "Artifact content not found: a:b", ""},
+	} {
+		body := ""
+		if strings.HasSuffix(c.path, ":respond") {
+			body = "{}"
+		}
+		if a := p.do(c.method, c.path, body); a.status != c.status || a.member("message") != c.text || a.header.Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, Allow %q, %s", c.method, c.path, a.status, a.header.Get("Allow"), a.body)
+		}
+	}
+}
+
 // Section 2: HEAD is answered on every GET route as GET is, without the body; a stream ends behind its headers.
 func TestHeadIsAnsweredAsGetOnEveryRoute(t *testing.T) {
 	p := mocking(t)

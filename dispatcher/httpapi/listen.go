@@ -8,10 +8,13 @@ import (
 	"net/http"
 )
 
+// slop is what net/http reads of a request's head beyond the bound that it is given.
+const slop = 4 << 10
+
 // Bounds of a connection (section 1).
 func (s *Server) http() *http.Server {
 	return &http.Server{
-		Handler: s, ReadHeaderTimeout: s.cfg.Headers, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
+		Handler: s, ReadHeaderTimeout: s.cfg.Headers, IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes - slop,
 		ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelInfo), DisableGeneralOptionsHandler: true,
 	}
 }

@@ -148,7 +148,7 @@ func (x *exchange) serve() error {
 	if x.preflight() {
 		return nil
 	}
-	rt, args := find(x.r.URL.EscapedPath())
+	rt, args := find(x.r.Method, pathOf(x.r))
 	if rt != nil {
 		x.name = rt.name
 	}

@@ -182,7 +182,7 @@ func (h *house) await(ch chan ended) session.Outcome {
 			h.t.Fatal(o.err)
 		}
 		return o.Outcome
-	case <-time.After(60 * time.Second):
+	case <-time.After(3 * time.Minute): // ten megabytes take most of one under -race on a busy machine
 		h.t.Fatal("the turn does not end")
 	}
 	return session.Outcome{}

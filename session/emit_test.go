@@ -76,7 +76,7 @@ func TestTextOfAnExecutionThatCannotBeStoredFailsItAndOtherwiseNothingOfItIsMiss
 
 func TestAnExecutionOfTheAgentAsksUnlessItsConfigurationSaysOtherwise(t *testing.T) {
 	for config, want := range map[string]string{`{}`: "ask", `{"maxSteps":3}`: "ask", `{"approvals":"ask"}`: "ask", `{"approvals":"auto"}`: "full", `{"approvals":"never"}`: "ask"} {
-		l, err := session.ReadLimits(json.RawMessage(config), nil)
+		l, err := session.ReadLimits(json.RawMessage(config))
 		if err != nil || l.Mode != want || l.Unattended != (config == `{"approvals":"never"}`) {
 			t.Errorf("%s: %+v, %v", config, l, err)
 		}

@@ -302,7 +302,7 @@ func (s *Session) setup(req *ExecutionRequest) (sel Selection, limits *Execution
 			sel.Provider, sel.Model, sel.Effort = req.Hosted.Provider, req.Hosted.Model, req.Hosted.Effort
 		}
 	default:
-		limits, wrong = ReadLimits(req.Config, nil)
+		limits, wrong = ReadLimits(req.Config)
 		sel = limits.choose(sel)
 		if provider, hosted := s.hosts(sel); hosted && wrong == nil {
 			if key := limits.ofOurLoop(); key != "" {

@@ -23,9 +23,9 @@ type ExecutionLimits struct {
 	Tools         []string      // only these are offered; nil for all
 }
 
-// ReadLimits reads the configuration of an execution of the agent (docs/protocol/portable-2026-09-02.md section 11). tools are the names it
-// may give; nil allows any. An error is the *Failure the execution ends with.
-func ReadLimits(config json.RawMessage, tools []string) (*ExecutionLimits, error) {
+// ReadLimits reads the configuration of an execution of the agent (docs/protocol/portable-2026-09-02.md section 11). Whether there are
+// tools of the names it gives is seen once the turn has its tools. An error is the *Failure the execution ends with.
+func ReadLimits(config json.RawMessage) (*ExecutionLimits, error) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(config, &members)
 	l := &ExecutionLimits{Mode: "ask"}
@@ -36,10 +36,8 @@ func ReadLimits(config json.RawMessage, tools []string) (*ExecutionLimits, error
 	slices.Sort(names) // one fault is told, always the same
 	for _, name := range names {
 		set := limitSettings[name]
-		if set == nil || bytes.Equal(bytes.TrimSpace(members[name]), []byte("null")) || !set(l, members[name], tools) {
-			return nil, &Failure{
-				Type: protocol.FailConfiguration, Status: "rejected", Source: "runtime", Message: "Invalid agent config: " + protocol.Prefix(name, 200),
-			}
+		if set == nil || bytes.Equal(bytes.TrimSpace(members[name]), []byte("null")) || !set(l, members[name]) {
+			return nil, wrongConfig(protocol.Prefix(name, 200))
 		}
 	}
 	return l, nil
@@ -47,10 +45,10 @@ func ReadLimits(config json.RawMessage, tools []string) (*ExecutionLimits, error
 
 const longestTimeout = 604_800 // seconds
 
-var limitSettings = map[string]func(l *ExecutionLimits, raw json.RawMessage, tools []string) bool{
-	"model":           func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool { return filled(raw, &l.Model) },
-	"reasoningEffort": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool { return filled(raw, &l.Effort) },
-	"approvals": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+var limitSettings = map[string]func(l *ExecutionLimits, raw json.RawMessage) bool{
+	"model":           func(l *ExecutionLimits, raw json.RawMessage) bool { return filled(raw, &l.Model) },
+	"reasoningEffort": func(l *ExecutionLimits, raw json.RawMessage) bool { return filled(raw, &l.Effort) },
+	"approvals": func(l *ExecutionLimits, raw json.RawMessage) bool {
 		var s string
 		if json.Unmarshal(raw, &s) != nil {
 			return false
@@ -67,7 +65,7 @@ var limitSettings = map[string]func(l *ExecutionLimits, raw json.RawMessage, too
 		}
 		return true
 	},
-	"timeout": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+	"timeout": func(l *ExecutionLimits, raw json.RawMessage) bool {
 		var n float64
 		if json.Unmarshal(raw, &n) != nil || n <= 0 || n > longestTimeout {
 			return false
@@ -76,22 +74,19 @@ var limitSettings = map[string]func(l *ExecutionLimits, raw json.RawMessage, too
 		l.TimeoutText = fmt.Sprintf("Execution exceeded its timeout of %s s", bytes.TrimSpace(raw))
 		return true
 	},
-	"maxSteps": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+	"maxSteps": func(l *ExecutionLimits, raw json.RawMessage) bool {
 		n, ok := protocol.Integer(raw)
 		l.Steps = int(n)
 		return ok && n >= 1 && n <= 1000
 	},
-	"maxTokens": func(l *ExecutionLimits, raw json.RawMessage, _ []string) bool {
+	"maxTokens": func(l *ExecutionLimits, raw json.RawMessage) bool {
 		n, ok := protocol.Integer(raw)
 		l.Tokens = int(n)
 		return ok && n >= 1
 	},
-	"tools": func(l *ExecutionLimits, raw json.RawMessage, known []string) bool {
+	"tools": func(l *ExecutionLimits, raw json.RawMessage) bool {
 		l.Tools = []string{}
-		if json.Unmarshal(raw, &l.Tools) != nil || l.Tools == nil {
-			return false
-		}
-		return known == nil || !slices.ContainsFunc(l.Tools, func(name string) bool { return !slices.Contains(known, name) })
+		return json.Unmarshal(raw, &l.Tools) == nil && l.Tools != nil
 	},
 }
 
@@ -137,7 +132,7 @@ func (s *Session) limitsOf(open *OpenTurn, then func(*givenLimits)) {
 	fetch(s, func(ctx context.Context, store Store) (acceptedAt, error) { return readAcceptance(ctx, store, turn) }, func(a acceptedAt, err error) {
 		g := &givenLimits{wrong: err}
 		if err == nil {
-			g.limits, g.wrong = ReadLimits(a.More.Config, nil)
+			g.limits, g.wrong = ReadLimits(a.More.Config)
 		}
 		then(g)
 	})

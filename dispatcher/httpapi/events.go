@@ -57,6 +57,8 @@ func wantsStream(lines []string) bool {
 			stream = max(stream, q)
 		case exact > jsonAt:
 			json, jsonAt = q, exact
+		case exact == jsonAt && exact > 0: // named again
+			json = max(json, q)
 		}
 	}
 	return stream > 0 && stream >= json

@@ -290,6 +290,8 @@ func TestAcceptDecidesBetweenPageAndStream(t *testing.T) {
 		"text/event-stream;q=1.001": false, "text/event-stream;q=.5": false, "text/event-stream;q=": false, "text/event-stream;q": false,
 		`text/event-stream;q="0.5"`: false, "text/event-stream;q=0.5;q=0.5": false, "text/event-stream;q =1": false, "text/event-stream;q*=utf-8''1": true,
 		"text/event-stream;Q=0.": false, "text/event-stream ; Q=0.001": true, "text/event-stream;q=1.000;x": true, "text/event-stream;": true,
+		"application/json;q=0.1, application/json;q=0.9, text/event-stream;q=0.5": false, "application/json;q=0.9, application/json;q=0.1, text/event-stream;q=0.5": false,
+		"text/event-stream;q=0.9, text/event-stream;q=0.1, application/json;q=0.5": true, "text/event-stream;q=0.5, text/html;q=0.9": true,
 		"text/event-stream;q=0.5, application/json;q=0.12345": true, "text/event-stream;q=0.5, application/json;q=0.5": true,
 		`text/event-stream;x="a,b"`: true, `text/event-stream;x="a\",text/html;q=0,";q=0`: false, `text/html;x="text/event-stream,text/event-stream"`: false,
 		`text/html;x=",text/event-stream`: false, `text/html;x="a;q=0", text/event-stream;x=";q=0"`: true,

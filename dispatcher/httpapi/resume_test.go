@@ -88,6 +88,10 @@ func TestAReaderBeginsWhereItSays(t *testing.T) {
 			t.Errorf("%s with %q: a stream of %.200s", c.query, c.last, a.body)
 		}
 	}
+	twice := p.must(200, "GET", "/v1/executions/"+id+"/events", "", "Accept", "text/event-stream", "Last-Event-ID", "2", "Last-Event-ID", "nonsense")
+	if n := strings.Count(string(twice.body), "\nid: "); n != len(whole)-2 { // the first counts
+		t.Errorf("with two Last-Event-IDs: %d events", n)
+	}
 	r, _ := http.NewRequest("GET", p.base+"/v1/executions/"+id+"/events", nil)
 	r.Header = http.Header{"Authorization": {"Bearer " + secret}, "Accept": {"text/event-stream"}, "Last-Event-Id": {""}}
 	resp, err := p.http.Do(r)

@@ -224,6 +224,7 @@ func TestAnAgentOfTheOfficialSDKIsHostedAndWhatItSaidIsKeptToTheCharacter(t *tes
 		t.Errorf("%s", answer.raw)
 	}
 	loaded := tale(t, again)[len(failed):]
+	pieces := len(loaded)
 	if n := len(cut); len(loaded) == n+1 && loaded[n].kind == "agent_message_chunk" && len(loaded[n].text) <= 2048 { // that piece began a message
 		loaded = loaded[:n]
 	}
@@ -255,7 +256,7 @@ func TestAnAgentOfTheOfficialSDKIsHostedAndWhatItSaidIsKeptToTheCharacter(t *tes
 	if _, again = e.load(id, ws); show(tale(t, again)) != show(told) {
 		t.Errorf("loaded\n%s\ntold\n%s", show(tale(t, again)), show(told))
 	}
-	if end := told[len(failed)+len(loaded)]; end.text != "Turn failed: The runtime stopped before this turn finished." {
+	if end := told[len(failed)+pieces]; end.text != "Turn failed: The runtime stopped before this turn finished." {
 		t.Errorf("%+v", end)
 	}
 	e.leave()

@@ -107,9 +107,10 @@ func leading(glob string, i int) (form string, end int) {
 	}
 }
 
+// classes holds no '/': no bracket matches it.
 var classes = strings.NewReplacer(
-	"[:alnum:]", "a-zA-Z0-9", "[:alpha:]", "a-zA-Z", "[:blank:]", " \t", "[:cntrl:]", "\x00-\x1f\x7f", "[:digit:]", "0-9", "[:graph:]", `\!-~`, "[:lower:]", "a-z",
-	"[:print:]", " -~", "[:punct:]", `\!-/:-@\[-`+"`{-~", "[:space:]", " \t-\r", "[:upper:]", "A-Z", "[:xdigit:]", "0-9a-fA-F",
+	"[:alnum:]", "a-zA-Z0-9", "[:alpha:]", "a-zA-Z", "[:blank:]", " \t", "[:cntrl:]", "\x00-\x1f\x7f", "[:digit:]", "0-9", "[:graph:]", `\!-.0-~`, "[:lower:]", "a-z",
+	"[:print:]", " -.0-~", "[:punct:]", `\!-.:-@\[-`+"`{-~", "[:space:]", " \t-\r", "[:upper:]", "A-Z", "[:xdigit:]", "0-9a-fA-F",
 )
 
 // bracket writes the bracket expression s begins with and returns its length, 0 if it does not close.
@@ -139,6 +140,10 @@ func bracket(b *strings.Builder, s string) int {
 			}
 			b.WriteString(classes.Replace(s[i : i+end+2]))
 			i += end + 1
+		case i+2 < len(s) && s[i+1] == '-' && s[i] < '/' && s[i+2] > '/' && s[i+2] != ']' && s[i+2] != '\\' && s[i+2] != '[':
+			// A range over '/' is two without it.
+			b.WriteString(s[i:i+2] + ".0-" + s[i+2:i+3])
+			i += 2
 		default:
 			b.WriteByte(s[i])
 		}

@@ -47,7 +47,7 @@ func TestRandomIgnoreFilesLeaveOutWhatGitLeavesOut(t *testing.T) {
 	piece := rapid.OneOf(
 		rapid.SampledFrom(append(names, "d", "x", "c", "ax")),
 		rapid.SampledFrom([]string{
-			"*", "?", "**", "***", "[ab]", "[!a]", "[^a]", "[a-c]", "[]a]", "[!]a]", "[[:alpha:]]", "[[:punct:]]", "[[:digit:]-]", `\a`, `\*`, `\ `, " ", "[", "]", "a]", "[a", "{a,b}",
+			"*", "?", "**", "***", "[ab]", "[!a]", "[^a]", "[a-c]", "[]a]", "[!]a]", "[[:alpha:]]", "[[:punct:]]", "[[:graph:]]", "[[:print:]]", "[+-9]", "[[:digit:]-]", `\a`, `\*`, `\ `, " ", "[", "]", "a]", "[a", "{a,b}",
 			"[{]", "[{a}]", `[\]a]`, "!", "#", `\!`, `\#`, ".*", "*.*", "x*",
 		}),
 	)

@@ -6,6 +6,7 @@ const rpc = require('vscode-jsonrpc/node');
 
 const [framing, command, ...args] = process.argv.slice(2);
 const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+const exited = new Promise((done) => child.on('exit', done)); // it may be gone before its last answer is read
 
 class LineReader extends rpc.AbstractMessageReader {
   constructor(stream) { super(); this.stream = stream; this.rest = ''; }
@@ -48,4 +49,7 @@ try {
   must(e.code === -32601 && e.data.type === 'MethodNotFound', 'error ' + JSON.stringify(e));
 }
 must((await connection.sendRequest('shutdown', {})).ok === true, 'shutdown');
-child.on('exit', (code) => { must(code === 0, 'exit code ' + code); console.log('ok ' + framing); process.exit(0); });
+const code = await exited;
+must(code === 0, 'exit code ' + code);
+console.log('ok ' + framing);
+process.exit(0);
